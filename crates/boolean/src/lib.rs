@@ -1,0 +1,1 @@
+//! Exact analysis of Boolean functions: truth tables, Walsh spectra, sensitivities.

@@ -1,0 +1,3 @@
+//! The `pudica` command.
+
+fn main() {}

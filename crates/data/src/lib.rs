@@ -1,0 +1,1 @@
+//! What is learnt: targets, samplers and named random streams.

@@ -1,0 +1,1 @@
+//! Recipe, plan, runs, store, statistics.

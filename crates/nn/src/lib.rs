@@ -1,0 +1,1 @@
+//! What learns: architectures on burn, weights in and out, training.

@@ -1,0 +1,1 @@
+//! Nudges, responses, aggregation: sharpness, blowup, norms, sensitivity.
