@@ -1,1 +1,17 @@
 //! What is learnt: targets, samplers and named random streams.
+//!
+//! - [`Stream`]: random numbers named by (run seed, purpose, step), never by a stored generator state.
+//! - [`Bits`]: a batch of bit strings, and how such batches are drawn.
+//! - [`Target`]: the function a network is asked to learn, as a batch of strings to their labels.
+
+mod bits;
+mod error;
+mod stream;
+mod target;
+mod training_set;
+
+pub use bits::Bits;
+pub use error::DataError;
+pub use stream::Stream;
+pub use target::{Target, prefix_parities};
+pub use training_set::TrainingSet;
