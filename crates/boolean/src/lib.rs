@@ -1,1 +1,35 @@
 //! Exact analysis of Boolean functions: truth tables, Walsh spectra, sensitivities.
+//!
+//! ```
+//! use pudica_boolean::{Spectrum, TruthTable, sensitivity_profile};
+//!
+//! let f = TruthTable::from_fn(3, |x| x.ones() >= 2)?; // majority of three
+//! let profile = sensitivity_profile(&f);
+//! assert_eq!(profile.influences(), [0.5, 0.5, 0.5]);
+//! assert_eq!(profile.average_sensitivity(), 1.5);
+//! assert_eq!(Spectrum::of(&f)?.degree(), 3);
+//! # Ok::<(), pudica_boolean::Error>(())
+//! ```
+//!
+//! Inputs are bits; x1 is the most significant bit of a row of the table. Values are read in one of two [`Convention`]s.
+
+pub mod bits;
+mod error;
+pub mod function;
+pub mod memory;
+pub mod named;
+pub mod table;
+pub mod vertical;
+
+pub use bits::Bits;
+pub use error::{Error, Result};
+pub use function::{BooleanFunction, RealFunction};
+pub use named::{Function, Named};
+pub use table::{RealTable, TruthTable};
+
+/// The largest truth table offered (8 GiB); memory usually says no before.
+pub const MAX_TABLE_VARIABLES: usize = 36;
+/// The largest spectrum: coefficients are sums of 2^n signs and must fit 32 bits.
+pub const MAX_SPECTRUM_VARIABLES: usize = 30;
+/// The most variables a function that is sampled may have.
+pub const MAX_SAMPLED_VARIABLES: usize = 10_000;

@@ -1,0 +1,72 @@
+//! Everything a caller can get wrong, each as one sentence that says what to do.
+
+use std::path::PathBuf;
+
+/// Why an analysis could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A function name that is not in the catalogue.
+    #[error("unknown function '{given}'{hint}; `pudica boolean --list` shows all of them")]
+    UnknownFunction {
+        /// What was asked for.
+        given: String,
+        /// `: did you mean 'parity'?`, or nothing.
+        hint: String,
+    },
+    /// A named function with a missing, superfluous or impossible parameter.
+    #[error("{0}")]
+    Parameter(String),
+    /// The number of variables does not suit the function or the method.
+    #[error("{0}")]
+    Variables(String),
+    /// An expression that does not parse.
+    #[error("column {column}: {problem}\n  {text}\n  {marker}")]
+    Expression {
+        /// 1-based column of the offending character.
+        column: usize,
+        /// What is wrong there.
+        problem: String,
+        /// The expression.
+        text: String,
+        /// A caret under the column.
+        marker: String,
+    },
+    /// A file that is not a truth table.
+    #[error("{}: {problem}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The operating system refused to read or write a file.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// "read" or "write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The work would not fit in memory.
+    #[error("{0}")]
+    Memory(String),
+    /// A measure that does not exist, or is not defined for this function.
+    #[error("{0}")]
+    Measure(String),
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// ": did you mean 'x'?" when one of `known` is close to `given`, else nothing.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&given.to_lowercase(), name), name))
+        .min()
+        .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
+        .map(|(_, name)| format!(": did you mean '{name}'?"))
+        .unwrap_or_default()
+}
