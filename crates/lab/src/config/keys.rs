@@ -1,0 +1,159 @@
+//! Settings by their dotted names: `model.d`, `train.lr`.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::RunConfig;
+use crate::error::{Error, Result, nearest};
+
+/// A [`RunConfig`] under construction, whose settings are reached by dotted names.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    tree: Value,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::from(&RunConfig::default())
+    }
+}
+
+impl From<&RunConfig> for Settings {
+    fn from(config: &RunConfig) -> Self {
+        Settings { tree: serde_json::to_value(config).expect("a RunConfig is plain JSON") }
+    }
+}
+
+impl Settings {
+    /// The dotted names of all settings, in the order of definition.
+    pub fn keys() -> &'static [String] {
+        static KEYS: LazyLock<Vec<String>> =
+            LazyLock::new(|| flatten(&Settings::default().tree).into_iter().map(|(key, _)| key).collect());
+        &KEYS
+    }
+
+    /// Refuses a name that is not a setting, and suggests the nearest that is.
+    pub fn check_key(key: &str) -> Result<()> {
+        let known = Settings::keys();
+        if known.iter().any(|name| name == key) {
+            return Ok(());
+        }
+        // `d` is as good as `model.d`: compare with the last part of each name too.
+        let by_last_part = known.iter().find(|name| name.rsplit('.').next() == Some(key)).cloned();
+        let nearest = by_last_part.or_else(|| nearest(key, known.iter().map(String::as_str)));
+        Err(Error::UnknownSetting { key: key.into(), nearest })
+    }
+
+    /// The value of a setting.
+    pub fn get(&self, key: &str) -> Result<&Value> {
+        Settings::check_key(key)?;
+        Ok(&self.tree[key.split('.').next().unwrap_or_default()])
+            .map(|top| key.split('.').skip(1).fold(top, |node, part| &node[part]))
+    }
+
+    /// Sets one value. Whole numbers are accepted where a real number is expected.
+    pub fn set(&mut self, key: &str, value: Value) -> Result<()> {
+        Settings::check_key(key)?;
+        let old = key.split('.').fold(&mut self.tree, |node, part| &mut node[part]);
+        *old = match (&*old, value) {
+            (Value::Number(now), Value::Number(new)) if now.is_f64() && !new.is_f64() => Value::from(new.as_f64()),
+            (Value::Number(now), Value::Number(new)) if !now.is_f64() && new.as_u64().is_none() => {
+                // 1e4 steps are 10,000 steps; 0.5 steps are nothing, nor are -1.
+                match new.as_f64() {
+                    Some(real) if real.fract() == 0.0 && (0.0..9e15).contains(&real) => Value::from(real as u64),
+                    _ => return Err(Error::setting(key, format!("expects a whole number, 0 or more, but got {new}"))),
+                }
+            }
+            (now, new) if kind(now) != kind(&new) => {
+                return Err(Error::setting(key, format!("expects {}, but got {new}", kind(now))));
+            }
+            (_, new) => new,
+        };
+        Ok(())
+    }
+
+    /// The finished, validated configuration.
+    pub fn resolve(&self) -> Result<RunConfig> {
+        let mut config = self.tree.clone();
+        // Name the key in the error of a bad choice such as `model.kind = "decoder"`.
+        for (key, choices) in [("kind", ["encoder", "encoder-decoder"]), ("embed", ["concat", "add"])] {
+            let value = config["model"][key].as_str().unwrap_or_default();
+            if !choices.contains(&value) {
+                let choices = choices.map(|choice| format!("\"{choice}\"")).join(" or ");
+                return Err(Error::setting(&format!("model.{key}"), format!("must be {choices}, not \"{value}\"")));
+            }
+        }
+        if config["model"]["ff"] == 0 {
+            config["model"]["ff"] = config["model"]["d"].clone();
+        }
+        let config: RunConfig =
+            serde_json::from_value(config).map_err(|error| Error::setting("settings", error.to_string()))?;
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// All leaves of a tree of tables, with their dotted names, in order.
+pub(crate) fn flatten(tree: &Value) -> Vec<(String, Value)> {
+    fn walk(prefix: &str, node: &Value, leaves: &mut Vec<(String, Value)>) {
+        match node {
+            Value::Object(table) => {
+                for (name, child) in table {
+                    let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                    walk(&key, child, leaves);
+                }
+            }
+            leaf => leaves.push((prefix.to_string(), leaf.clone())),
+        }
+    }
+    let mut leaves = Vec::new();
+    walk("", tree, &mut leaves);
+    leaves
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_get_and_resolve() {
+        let mut settings = Settings::default();
+        settings.set("train.lr", Value::from(1)).unwrap();
+        settings.set("train.steps", Value::from(1e3)).unwrap();
+        settings.set("model.d", Value::from(64)).unwrap();
+        let config = settings.resolve().unwrap();
+        assert_eq!((config.train.lr, config.train.steps, config.model.ff), (1.0, 1000, 64));
+        assert_eq!(settings.get("model.d").unwrap(), 64);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_the_nearest_key_suggested() {
+        let sentence = |key: &str, value: Value| Settings::default().set(key, value).unwrap_err().to_string();
+        assert_eq!(sentence("model.heds", 2.into()), "unknown setting `model.heds`; did you mean `model.heads`?");
+        assert_eq!(sentence("lr", 2.into()), "unknown setting `lr`; did you mean `train.lr`?");
+        assert_eq!(sentence("zzz", 2.into()), "unknown setting `zzz`");
+        assert_eq!(sentence("model", 2.into()), "unknown setting `model`; did you mean `model.d`?");
+        assert_eq!(sentence("n", "long".into()), "n: expects a number, but got \"long\"");
+        assert_eq!(sentence("n", Value::from(-4)), "n: expects a whole number, 0 or more, but got -4");
+    }
+
+    #[test]
+    fn bad_choices_name_their_key() {
+        let mut settings = Settings::default();
+        settings.set("model.kind", "decoder".into()).unwrap();
+        let sentence = settings.resolve().unwrap_err().to_string();
+        assert_eq!(sentence, "model.kind: must be \"encoder\" or \"encoder-decoder\", not \"decoder\"");
+    }
+}

@@ -1,0 +1,123 @@
+//! Everything that can go wrong in the laboratory, each said in one sentence: what, where, and what to do.
+
+use std::path::{Path, PathBuf};
+
+/// The error of every fallible function in this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A setting has a value that cannot be run.
+    #[error("{key}: {problem}")]
+    Setting {
+        /// The dotted name of the setting, such as `model.heads`.
+        key: String,
+        /// What is wrong with it and what would be right.
+        problem: String,
+    },
+    /// A setting's name is not known.
+    #[error("unknown setting `{key}`{}", did_you_mean(.nearest))]
+    UnknownSetting {
+        /// What was written.
+        key: String,
+        /// The known name that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A recipe's name is not known.
+    #[error("unknown recipe `{name}`{}; `pudica list` shows all, and a path to your own .toml file works too", did_you_mean(.nearest))]
+    UnknownRecipe {
+        /// What was written.
+        name: String,
+        /// The known recipe that looks most like it.
+        nearest: Option<String>,
+    },
+    /// A recipe file does not say what to run.
+    #[error("recipe {recipe}: {problem}")]
+    Recipe {
+        /// The recipe's name or path.
+        recipe: String,
+        /// What is wrong in it.
+        problem: String,
+    },
+    /// An override on the command line cannot be read.
+    #[error("`{text}` is not an override: {problem}")]
+    Override {
+        /// The argument as typed.
+        text: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file or folder could not be read or written.
+    #[error("cannot {action} {}: {}", .path.display(), io_sentence(.source))]
+    Io {
+        /// What was attempted, as a verb: "read", "write", "create".
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A stored file exists but does not hold what it should.
+    #[error("{} is damaged ({problem}); move its folder away and run again to make it anew", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        problem: String,
+    },
+    /// A sweep folder that this program cannot use.
+    #[error("{}: {problem}", .path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why it cannot be used and what to do.
+        problem: String,
+    },
+    /// Training or measuring failed for a reason other than a diverging loss.
+    #[error("{0}")]
+    Training(String),
+    /// The run was asked to stop; its state is saved.
+    #[error("stopped on request; run the same command again to continue")]
+    Stopped,
+}
+
+/// Shorthand for this crate's results.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn setting(key: &str, problem: impl Into<String>) -> Self {
+        Error::Setting { key: key.into(), problem: problem.into() }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Error::Io { action, path, source }
+    }
+
+    pub(crate) fn damaged(path: &Path, problem: impl ToString) -> Self {
+        Error::Damaged { path: path.into(), problem: problem.to_string() }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn io_sentence(source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "the disk is full; free some space and run the same command again, finished runs and checkpoints are kept"
+                .into()
+        }
+        _ => source.to_string(),
+    }
+}
+
+/// The candidate most like `text`, if any is similar enough to be a plausible typing mistake.
+pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // Jaro-Winkler favours shared prefixes, as typing mistakes have; below 0.75 a suggestion is a guess.
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(text, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate.to_string())
+}

@@ -1,0 +1,28 @@
+//! The recipes that travel inside the program.
+
+macro_rules! recipes {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/", $name, ".toml")))),*]
+    };
+}
+
+const RECIPES: [(&str, &str); 8] = recipes![
+    "hahn/length-scaling",
+    "hahn/long-lengths",
+    "hahn/tradeoff",
+    "hahn/tradeoff-lengths",
+    "hahn/dynamics",
+    "hahn/dynamics-long",
+    "hahn/generalization",
+    "hahn/scratchpad",
+];
+
+/// The names of the built-in recipes, in the paper's order.
+pub fn builtin_names() -> [&'static str; RECIPES.len()] {
+    RECIPES.map(|(name, _)| name)
+}
+
+/// The text of a built-in recipe.
+pub fn builtin(name: &str) -> Option<&'static str> {
+    RECIPES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

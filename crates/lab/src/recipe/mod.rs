@@ -1,0 +1,234 @@
+//! Recipes: one TOML file for each experiment, saying which runs at which scale, and what is drawn from them.
+//!
+//! ```toml
+//! title = "Sharpness against length"
+//! source = "Hahn & Rofin (2024), Figures 1, 5, 6 and Table 2"
+//! figures = "length-scaling"            # which figures and tables the report draws
+//! about = "What the experiment shows, in a sentence or two."
+//!
+//! [settings]                            # for every scale; anything not set keeps its default
+//! train.lr = 3e-4
+//!
+//! [paper]                               # a scale: its own settings and its sweeps
+//! settings = { train.steps = 10_000 }
+//! [[paper.sweep]]
+//! name = "all"
+//! grid = { target = ["parity", "first"], n = "4..=30", seed = "0..10" }
+//! ```
+//!
+//! A sweep runs through the product of its `grid` axes, the last one fastest. With `draws = 1000`, each axis under
+//! `random` is drawn that many times (from a stream named by `draw_seed`) and every draw runs through the grid. A sweep
+//! with `follows = "other"` runs once for every run of that sweep; in its `set`, `{id}` and `{any.setting}` stand for that
+//! run's id and settings, and `where` keeps only some of those runs. How axes are written: [`axis`].
+
+pub mod axis;
+mod builtin;
+mod overrides;
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::{Settings, flatten};
+use crate::error::{Error, Result};
+use axis::Axis;
+
+pub use builtin::{builtin, builtin_names};
+pub use overrides::Override;
+
+/// The size at which an experiment is run.
+pub const DEFAULT_SCALE: &str = "quick";
+
+/// An experiment: what to run at each scale and what to draw.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// `hahn/length-scaling`, or the path of a user's file.
+    pub name: String,
+    /// A short title.
+    pub title: String,
+    /// Which figures and tables of which paper.
+    pub source: String,
+    /// What the experiment shows.
+    pub about: String,
+    /// Which report layout draws it; `""`: a plain table of results.
+    pub figures: String,
+    /// The scales on offer, in the file's order.
+    pub scales: Vec<Scale>,
+    /// The file's text, kept with every sweep made from it.
+    pub text: String,
+}
+
+/// One size of an experiment.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// `quick`, `paper` or another name.
+    pub name: String,
+    /// The settings all its sweeps start from.
+    pub settings: Settings,
+    /// Its sweeps, in the order they run.
+    pub sweeps: Vec<Sweep>,
+}
+
+/// A family of runs.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// Its name within the recipe.
+    pub name: String,
+    /// Settings fixed in this sweep; texts may hold `{...}` where it follows another.
+    pub set: Vec<(String, Value)>,
+    /// Axes run through.
+    pub grid: Vec<Axis>,
+    /// Axes drawn from.
+    pub random: Vec<Axis>,
+    /// How often the random axes are drawn; 1 where there are none.
+    pub draws: u64,
+    /// Names the draws.
+    pub draw_seed: u64,
+    /// The sweep for each run of which this one runs once.
+    pub follows: Option<String>,
+    /// Which of those runs: settings they must have.
+    pub only_where: Vec<(String, Value)>,
+}
+
+// An unknown key at the top is taken for a scale; `Recipe::parse` refuses it if it is not a table.
+#[derive(Deserialize)]
+struct RecipeFile {
+    title: String,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default)]
+    figures: String,
+    #[serde(default)]
+    settings: Value,
+    #[serde(flatten)]
+    scales: serde_json::Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScaleFile {
+    #[serde(default)]
+    settings: Value,
+    sweep: Vec<SweepFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SweepFile {
+    name: String,
+    #[serde(default)]
+    set: Value,
+    #[serde(default)]
+    grid: Value,
+    #[serde(default)]
+    random: Value,
+    draws: Option<u64>,
+    #[serde(default)]
+    draw_seed: u64,
+    follows: Option<String>,
+    #[serde(default, rename = "where")]
+    only_where: Value,
+}
+
+impl Recipe {
+    /// A built-in recipe by its name, or a user's own by the path of its TOML file.
+    pub fn find(name: &str) -> Result<Recipe> {
+        if let Some(text) = builtin(name) {
+            return Recipe::parse(name, text);
+        }
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(path).map_err(Error::io("read the recipe", path))?;
+            return Recipe::parse(name, &text);
+        }
+        // `length-scaling` is as good as `hahn/length-scaling` for a suggestion.
+        let names = builtin_names();
+        let by_last_part =
+            names.iter().find(|known| known.rsplit('/').next() == Some(name)).map(|known| known.to_string());
+        let nearest = by_last_part.or_else(|| crate::error::nearest(name, names));
+        Err(Error::UnknownRecipe { name: name.into(), nearest })
+    }
+
+    /// Reads a recipe's text.
+    pub fn parse(name: &str, text: &str) -> Result<Recipe> {
+        let wrong = |problem: String| Error::Recipe { recipe: name.into(), problem };
+        let file: RecipeFile = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if file.scales.is_empty() {
+            return Err(wrong("has no scale; add a [quick] or [paper] table with a [[quick.sweep]]".into()));
+        }
+        let mut scales = Vec::new();
+        for (scale, table) in file.scales {
+            if !table.is_object() {
+                return Err(wrong(format!(
+                    "does not know the key `{scale}`; it knows title, source, about, figures, settings and tables of scales"
+                )));
+            }
+            let table: ScaleFile =
+                serde_json::from_value(table).map_err(|error| wrong(format!("[{scale}]: {error}")))?;
+            let mut settings = Settings::default();
+            for (key, value) in flatten(&file.settings).into_iter().chain(flatten(&table.settings)) {
+                if !value.is_null() {
+                    settings.set(&key, value)?;
+                }
+            }
+            let sweeps = table.sweep.into_iter().map(Sweep::read).collect::<Result<Vec<_>>>()?;
+            scales.push(Scale { name: scale, settings, sweeps });
+        }
+        Ok(Recipe {
+            name: name.into(),
+            title: file.title,
+            source: file.source,
+            about: file.about,
+            figures: file.figures,
+            scales,
+            text: text.into(),
+        })
+    }
+
+    /// One of the scales; the default is `quick`, or the only one there is.
+    pub fn scale(&self, name: Option<&str>) -> Result<&Scale> {
+        let wanted = match (name, &self.scales[..]) {
+            (Some(name), _) => name,
+            (None, [only]) => return Ok(only),
+            (None, _) => DEFAULT_SCALE,
+        };
+        self.scales.iter().find(|scale| scale.name == wanted).ok_or_else(|| {
+            let known: Vec<&str> = self.scales.iter().map(|scale| scale.name.as_str()).collect();
+            let problem = format!("has no scale `{wanted}`; it has {}", known.join(" and "));
+            Error::Recipe { recipe: self.name.clone(), problem }
+        })
+    }
+}
+
+impl Sweep {
+    fn read(file: SweepFile) -> Result<Sweep> {
+        let axes = |tree: &Value| -> Result<Vec<Axis>> {
+            let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
+            leaves.map(|(key, value)| Settings::check_key(&key).and_then(|()| Axis::read(&key, &value))).collect()
+        };
+        let settings = |tree: &Value| -> Result<Vec<(String, Value)>> {
+            let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
+            leaves.map(|(key, value)| Settings::check_key(&key).map(|()| (key, value))).collect()
+        };
+        let random = axes(&file.random)?;
+        if file.draws.is_some() == random.is_empty() {
+            let problem = format!("sweep `{}` needs both `random` axes and `draws`, or neither", file.name);
+            return Err(Error::setting("draws", problem));
+        }
+        let grid = axes(&file.grid)?;
+        grid.iter().try_for_each(|axis| axis.listed().map(|_| ()))?;
+        Ok(Sweep {
+            set: settings(&file.set)?,
+            only_where: settings(&file.only_where)?,
+            grid,
+            random,
+            draws: file.draws.unwrap_or(1),
+            draw_seed: file.draw_seed,
+            follows: file.follows,
+            name: file.name,
+        })
+    }
+}

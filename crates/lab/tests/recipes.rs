@@ -1,0 +1,129 @@
+//! Every built-in recipe plans the runs the paper made, and the overrides people type change them as documented.
+
+use pudica_lab::recipe::builtin_names;
+use pudica_lab::{Plan, Recipe};
+
+fn plan(recipe: &str, scale: &str, overrides: &[&str]) -> Plan {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    Plan::new(&Recipe::find(recipe).unwrap(), Some(scale), &overrides).unwrap()
+}
+
+#[test]
+fn paper_scale_is_the_published_number_of_runs() {
+    let published = [
+        ("hahn/length-scaling", 4 * 27 * 10),
+        ("hahn/long-lengths", 3 * 20 * 10),
+        ("hahn/tradeoff", 2 * 1000),
+        ("hahn/tradeoff-lengths", 2 * 500),
+        ("hahn/dynamics", 4 * 101),
+        ("hahn/dynamics-long", 2 * 101),
+        // T1s, five refits of each, five refits of a completion for each of the 256 case, five of each original
+        ("hahn/generalization", 300 + 1500 + 500 + 50),
+        ("hahn/scratchpad", 30 * 10),
+    ];
+    assert_eq!(published.map(|(name, _)| name), builtin_names());
+    for (name, runs) in published {
+        assert_eq!(plan(name, "paper", &[]).runs.len(), runs, "{name}");
+    }
+}
+
+#[test]
+fn paper_scale_keeps_the_published_settings() {
+    let config = &plan("hahn/length-scaling", "paper", &[]).runs[0].config;
+    assert_eq!((config.model.d, config.model.layers, config.model.heads, config.model.ff), (128, 2, 2, 128));
+    assert_eq!((config.train.lr, config.train.weight_decay, config.train.batch), (3e-4, 0.1, 1024));
+    assert_eq!((config.train.steps, config.eval.batches, config.measure.batches), (10_000, 1000, 1000));
+    assert_eq!((config.measure.rho, config.measure.draws, config.eval.converged_below), (0.02, 10, 1e-3));
+    let config = &plan("hahn/dynamics", "paper", &[]).runs[0].config;
+    assert_eq!((config.n, config.train.steps, config.track.every, config.track.draws), (25, 20_000, 100, 500));
+    let config = &plan("hahn/scratchpad", "paper", &[]).runs[0].config;
+    assert_eq!((config.model.d, config.model.ff, config.train.batch), (32, 32, 128));
+}
+
+#[test]
+fn every_quick_scale_plans() {
+    for name in builtin_names() {
+        let plan = plan(name, "quick", &[]);
+        assert!(!plan.runs.is_empty() && plan.total_steps() > 0, "{name}");
+        assert_eq!(plan.groups().iter().map(|group| group.runs.len()).sum::<usize>(), plan.runs.len());
+    }
+}
+
+#[test]
+fn random_axes_stay_in_their_ranges_and_are_repeatable() {
+    let first = plan("hahn/tradeoff", "paper", &[]);
+    assert_eq!(first.runs, plan("hahn/tradeoff", "paper", &[]).runs);
+    let lengths: std::collections::BTreeSet<usize> = first.runs.iter().map(|run| run.config.n).collect();
+    assert_eq!(lengths, (4..=25).collect());
+    assert!(first.runs.iter().all(|run| (0.0..0.4).contains(&run.config.train.weight_decay)));
+    assert!(first.runs.iter().all(|run| (1e-4..5e-4).contains(&run.config.train.lr)));
+    let mean_lr = first.runs.iter().map(|run| run.config.train.lr).sum::<f64>() / 2000.0;
+    assert!((mean_lr - 3e-4).abs() < 1e-5);
+}
+
+#[test]
+fn overrides_replace_axes_or_set_values() {
+    let plan = plan("hahn/length-scaling", "paper", &["n=4,8", "seed=0..3", "model.d=64", "train.lr=1e-3,1e-4"]);
+    assert_eq!(plan.runs.len(), 4 * 2 * 3 * 2);
+    assert!(plan.runs.iter().all(|run| run.config.model.d == 64 && run.config.model.ff == 64));
+    assert_eq!(
+        plan.command(),
+        "pudica run hahn/length-scaling --scale paper n=4,8 seed=0..3 model.d=64 train.lr=1e-3,1e-4"
+    );
+}
+
+#[test]
+fn drawn_axes_stay_drawn_when_overridden() {
+    let plan = plan("hahn/tradeoff", "paper", &["draws=10", "n=5,6"]);
+    assert_eq!(plan.runs.len(), 20);
+    assert!(plan.runs.iter().all(|run| [5, 6].contains(&run.config.n)));
+}
+
+#[test]
+fn later_stages_name_the_runs_they_learn_from() {
+    let plan = plan("hahn/generalization", "paper", &["target=random:0..1", "train.set_seed=0"]);
+    let learnt: Vec<_> = plan.runs.iter().filter(|run| run.sweep == "learn").collect();
+    let refits: Vec<_> = plan.runs.iter().filter(|run| run.sweep == "refit").collect();
+    assert_eq!((learnt.len(), refits.len()), (3, 15));
+    for (index, refit) in refits.iter().enumerate() {
+        let parent = learnt[index / 5];
+        assert_eq!(refit.depends_on().as_deref(), Some(parent.id.as_str()));
+        assert_eq!(refit.config.measure.set_size, parent.config.train.set_size);
+        assert_eq!(refit.config.train.set_size, 1024);
+    }
+    let completion = plan.runs.iter().find(|run| run.sweep == "completion").unwrap();
+    assert_eq!(completion.config.target, "completion:0:256:0:random:0");
+}
+
+#[test]
+fn equal_settings_are_the_same_run_and_different_ones_are_not() {
+    let plan = plan("hahn/length-scaling", "paper", &[]);
+    let ids: std::collections::HashSet<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(ids.len(), plan.runs.len());
+    // An id is part of the store's format: it must not change unnoticed between versions.
+    assert_eq!(plan.runs[0].id, plan.runs[0].config.clone().id());
+}
+
+#[test]
+fn wrong_names_suggest_the_nearest() {
+    let refusal = |name: &str| Recipe::find(name).unwrap_err().to_string();
+    assert!(refusal("hahn/lenght-scaling").contains("did you mean `hahn/length-scaling`?"));
+    assert!(refusal("scratchpad").contains("did you mean `hahn/scratchpad`?"));
+    assert!(refusal("mine.toml").contains("cannot read the recipe mine.toml"));
+    let recipe = Recipe::find("hahn/dynamics").unwrap();
+    let refusal = Plan::new(&recipe, Some("huge"), &[]).unwrap_err().to_string();
+    assert!(refusal.contains("has no scale `huge`"), "{refusal}");
+}
+
+#[test]
+fn a_user_recipe_needs_only_a_title_and_a_sweep() {
+    let text = "title = 'mine'\n[small.settings]\nmodel.d = 8\n[[small.sweep]]\nname = 'all'\ngrid.seed = '0..2'\n";
+    let recipe = Recipe::parse("mine.toml", text).unwrap();
+    assert_eq!(Plan::new(&recipe, None, &[]).unwrap().runs.len(), 2);
+    let refusal = |text: &str| Recipe::parse("mine.toml", text).unwrap_err().to_string();
+    assert!(refusal("title = 'mine'").contains("has no scale"));
+    assert!(refusal("title = 'mine'\ntyop = 3").contains("does not know the key `tyop`"));
+    assert!(refusal(&text.replace("model.d", "model.dd")).contains("did you mean `model.d`"));
+    assert!(refusal(&text.replace("name =", "nmae =")).contains("nmae"));
+    assert!(refusal("title = ").contains("recipe mine.toml:"));
+}
