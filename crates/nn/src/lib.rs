@@ -1,1 +1,27 @@
 //! What learns: architectures on burn, weights in and out, training.
+//!
+//! - [`Architecture`]: what a network is; [`Network`]: one with weights on a [`Device`], for prediction.
+//! - [`Weights`]: parameters as plain numbers under PyTorch's names; safetensors files.
+//! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
+
+mod adamw;
+mod device;
+mod encoder;
+mod encoder_decoder;
+mod error;
+mod init;
+mod layers;
+mod leaves;
+mod network;
+mod train;
+mod weights;
+
+pub use adamw::{AdamW, AdamWConfig};
+pub use device::Device;
+pub use encoder::EncoderConfig;
+pub use encoder_decoder::EncoderDecoderConfig;
+pub use error::NnError;
+pub use layers::{Embed, LAYER_NORM_EPS, NormFactors};
+pub use network::{Architecture, Network, is_positional};
+pub use train::{Trainer, loss_and_gradient};
+pub use weights::{Parameter, Weights};

@@ -1,0 +1,95 @@
+//! Where networks are computed. The choice of backend is made here and nowhere else.
+
+use burn::tensor::{DType, TensorCreationOptions};
+
+use crate::NnError;
+
+/// A device and the precision networks are computed in on it.
+#[derive(Debug, Clone)]
+pub struct Device {
+    inner: burn::tensor::Device,
+    float: DType,
+    name: &'static str,
+}
+
+impl Device {
+    /// The device of this name: `cpu` (always there), or `cuda` (the first GPU, in binaries built with the feature `torch`).
+    pub fn parse(name: &str) -> Result<Self, NnError> {
+        match name {
+            "cpu" => Ok(Self::cpu()),
+            "cuda" => cuda(),
+            _ => Err(unusable(name, "no such device; choose \"cpu\" or \"cuda\"")),
+        }
+    }
+
+    /// This machine's processor, through burn's pure Rust backend `flex`.
+    pub fn cpu() -> Self {
+        Self { inner: burn::tensor::Device::flex(), float: DType::F32, name: "cpu" }
+    }
+
+    /// The name it is asked for by.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The same device computing in f64 instead of f32. Weights stay f32; this is for checking gradients and golden values.
+    pub fn double(self) -> Self {
+        Self { float: DType::F64, ..self }
+    }
+
+    /// Options for a constant: a tensor no gradient flows into.
+    pub(crate) fn constant(&self) -> TensorCreationOptions {
+        TensorCreationOptions::new(self.inner.clone()).with_dtype(self.float)
+    }
+
+    /// Options for integers.
+    pub(crate) fn integers(&self) -> TensorCreationOptions {
+        TensorCreationOptions::new(self.inner.clone())
+    }
+
+    /// The same device recording what is needed for gradients.
+    pub(crate) fn recording(&self) -> Self {
+        Self { inner: self.inner.clone().autodiff(), ..self.clone() }
+    }
+}
+
+fn unusable(name: &str, problem: impl Into<String>) -> NnError {
+    NnError::Device { name: name.to_string(), problem: problem.into() }
+}
+
+#[cfg(not(feature = "torch"))]
+fn cuda() -> Result<Device, NnError> {
+    Err(unusable("cuda", "this binary was built without GPU support; build it with `--features torch`, or use \"cpu\""))
+}
+
+#[cfg(feature = "torch")]
+fn cuda() -> Result<Device, NnError> {
+    // Nothing in the binary refers to a symbol of libtorch_cuda.so, so the linker leaves it out and LibTorch then finds no GPU.
+    // Loading it registers the CUDA kernels; it must stay loaded for as long as the program runs.
+    // SAFETY: loading runs the library's initialisers; it is the PyTorch installation the program is already linked against.
+    let library = unsafe { libloading::Library::new("libtorch_cuda.so") };
+    match library {
+        Ok(library) => std::mem::forget(library),
+        Err(e) => return Err(unusable("cuda", format!("the installed PyTorch has no CUDA ({e}); use \"cpu\""))),
+    }
+    if !tch::Cuda::is_available() {
+        return Err(unusable("cuda", "LibTorch finds no usable GPU on this machine; use \"cpu\""));
+    }
+    // burn marks its LibTorch backend deprecated in favour of its own CUDA backend, which DESIGN.md explains is not our path.
+    #[allow(deprecated)]
+    let inner = burn::tensor::Device::libtorch_cuda(0);
+    Ok(Device { inner, float: DType::F32, name: "cuda" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_and_missing_devices_are_explained() {
+        assert_eq!(Device::parse("cpu").unwrap().name(), "cpu");
+        assert!(Device::parse("tpu").unwrap_err().to_string().contains("choose \"cpu\" or \"cuda\""));
+        #[cfg(not(feature = "torch"))]
+        assert!(Device::parse("cuda").unwrap_err().to_string().contains("--features torch"));
+    }
+}

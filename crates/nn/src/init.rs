@@ -1,0 +1,105 @@
+//! Initial weights: PyTorch's default distributions, drawn from named streams.
+
+use pudica_data::Stream;
+
+use crate::Weights;
+
+/// The distribution a parameter starts from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Start {
+    /// Biases of attention, LayerNorm biases.
+    Zeros,
+    /// LayerNorm weights.
+    Ones,
+    /// N(0, 1): embeddings.
+    Normal,
+    /// U(-bound, bound).
+    Uniform(f64),
+}
+
+impl Start {
+    /// PyTorch's default for linear layers, weight and bias: kaiming_uniform(a = sqrt 5), that is U(±1/sqrt(fan_in)).
+    pub(crate) fn linear(fan_in: usize) -> Self {
+        Self::Uniform(1.0 / (fan_in as f64).sqrt())
+    }
+
+    /// xavier_uniform: U(±sqrt(6 / (fan_in + fan_out))).
+    pub(crate) fn xavier(fan_out: usize, fan_in: usize) -> Self {
+        Self::Uniform((6.0 / (fan_in + fan_out) as f64).sqrt())
+    }
+}
+
+/// A parameter before it has values.
+#[derive(Debug, Clone)]
+pub(crate) struct Blueprint {
+    /// PyTorch's name.
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) start: Start,
+    /// The name whose stream the values come from: its own, or that of the parameter it starts as a copy of.
+    pub(crate) drawn_as: String,
+}
+
+impl Blueprint {
+    pub(crate) fn new(name: impl Into<String>, shape: &[usize], start: Start) -> Self {
+        let name = name.into();
+        Self { drawn_as: name.clone(), name, shape: shape.to_vec(), start }
+    }
+}
+
+/// Weights of these names and shapes, all zero.
+pub(crate) fn empty(blueprints: &[Blueprint]) -> Weights {
+    Weights::zeros(blueprints.iter().map(|b| (b.name.as_str(), b.shape.as_slice())))
+}
+
+/// The weights a run of this seed starts from. Every parameter has its own stream, so its values depend on the seed, its name and
+/// its shape alone, not on what else the network has.
+pub(crate) fn draw(blueprints: &[Blueprint], seed: u64) -> Weights {
+    let mut weights = empty(blueprints);
+    let ranges: Vec<_> = weights.layout().iter().map(|parameter| parameter.range.clone()).collect();
+    for (blueprint, range) in blueprints.iter().zip(ranges) {
+        let mut stream = Stream::new(seed, &format!("init:{}", blueprint.drawn_as), 0);
+        for value in &mut weights.data_mut()[range] {
+            *value = match blueprint.start {
+                Start::Zeros => 0.0,
+                Start::Ones => 1.0,
+                Start::Normal => stream.normal_f32(),
+                Start::Uniform(bound) => stream.uniform_f32(-bound, bound),
+            };
+        }
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_the_distributions_asked_for() {
+        let blueprints = [
+            Blueprint::new("normal", &[100, 200], Start::Normal),
+            Blueprint::new("linear", &[100, 64], Start::linear(64)),
+            Blueprint::new("xavier", &[192, 64], Start::xavier(192, 64)),
+            Blueprint::new("ones", &[5], Start::Ones),
+        ];
+        let weights = draw(&blueprints, 1);
+        let moments = |name: &str| {
+            let (_, values) = weights.get(name).unwrap();
+            let count = values.len() as f64;
+            let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
+            let square = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / count;
+            let largest = values.iter().fold(0.0f64, |m, v| m.max(f64::from(v.abs())));
+            (mean, square, largest)
+        };
+        let (mean, square, _) = moments("normal");
+        assert!(mean.abs() < 0.03 && (square - 1.0).abs() < 0.05);
+        for (name, bound) in [("linear", 0.125), ("xavier", (6.0f64 / 256.0).sqrt())] {
+            let (mean, square, largest) = moments(name);
+            assert!(largest <= bound && largest > 0.99 * bound, "{name}");
+            assert!(mean.abs() < 0.05 * bound && (square / (bound * bound / 3.0) - 1.0).abs() < 0.05, "{name}");
+        }
+        assert_eq!(weights.get("ones").unwrap().1, [1.0; 5]);
+        assert_ne!(draw(&blueprints, 2), weights);
+    }
+}

@@ -1,0 +1,233 @@
+//! The layers the networks are made of, written out by hand: fewer operations than the stock ones, PyTorch's numbers.
+
+use burn::tensor::{Int, Tensor, activation, module};
+
+use serde::{Deserialize, Serialize};
+
+use crate::leaves::Leaves;
+use crate::{Device, NnError};
+
+/// LayerNorm's epsilon, PyTorch's default.
+pub const LAYER_NORM_EPS: f64 = 1e-5;
+
+/// y = x W^T + b.
+pub(crate) struct Linear {
+    /// [out, in], as PyTorch stores it.
+    weight: Tensor<2>,
+    /// [out]
+    bias: Tensor<1>,
+}
+
+impl Linear {
+    /// The layer stored under `name.weight` and `name.bias`.
+    pub(crate) fn new(leaves: &Leaves, name: &str) -> Result<Self, NnError> {
+        let [weight] = leaves.matrices(&format!("{name}.weight"))?;
+        let [bias] = leaves.vectors(&format!("{name}.bias"))?;
+        Ok(Self { weight, bias })
+    }
+
+    /// [.., in] -> [.., out]
+    pub(crate) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        module::linear(x, self.weight.clone().transpose(), Some(self.bias.clone()))
+    }
+}
+
+/// One normalisation's factors on one batch: 1 / (standard deviation over features) of what the LayerNorm was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NormFactors {
+    /// PyTorch's name of the LayerNorm, such as `enc.layers.0.norm1`.
+    pub name: String,
+    /// Positions computed for each string: all of them, or only the last (in an encoder's last layer).
+    pub positions: usize,
+    /// The paper's code: 1/std with the unbiased std and no epsilon; row-major [rows, positions].
+    pub unbiased: Vec<f32>,
+    /// The theory's N = 1/sqrt(var + eps) with the biased variance; row-major [rows, positions].
+    pub theory: Vec<f32>,
+}
+
+/// Collects what LayerNorms were given, when somebody asks.
+pub(crate) type Recorder<'a> = Option<&'a mut Vec<NormFactors>>;
+
+/// LayerNorm over the last dimension, affine.
+pub(crate) struct LayerNorm {
+    name: String,
+    /// [d]
+    weight: Tensor<1>,
+    /// [d]
+    bias: Tensor<1>,
+}
+
+impl LayerNorm {
+    /// The layer stored under `name.weight` and `name.bias`.
+    pub(crate) fn new(leaves: &Leaves, name: &str) -> Result<Self, NnError> {
+        let [weight] = leaves.vectors(&format!("{name}.weight"))?;
+        let [bias] = leaves.vectors(&format!("{name}.bias"))?;
+        Ok(Self { name: name.to_string(), weight, bias })
+    }
+
+    /// [batch, length, d] -> [batch, length, d]
+    pub(crate) fn forward(&self, x: Tensor<3>, recorder: &mut Recorder) -> Result<Tensor<3>, NnError> {
+        if let Some(records) = recorder {
+            records.push(self.factors(x.clone())?);
+        }
+        Ok(module::layer_norm(x, self.weight.clone(), Some(self.bias.clone()), LAYER_NORM_EPS))
+    }
+
+    fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
+        let [_, positions, d] = x.dims();
+        let variance = to_vec::<3, f64>(x.var_bias(2))?;
+        let unbiasing = d as f64 / (d as f64 - 1.0);
+        let inverse_root = |v: f64| (1.0 / v.sqrt()) as f32;
+        Ok(NormFactors {
+            name: self.name.clone(),
+            positions,
+            unbiased: variance.iter().map(|v| inverse_root(v * unbiasing)).collect(),
+            theory: variance.iter().map(|v| inverse_root(v + LAYER_NORM_EPS)).collect(),
+        })
+    }
+}
+
+/// Multi-head attention with biases, PyTorch's `nn.MultiheadAttention` without dropout.
+pub(crate) struct Attention {
+    heads: usize,
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    out: Linear,
+}
+
+impl Attention {
+    /// The layer stored under `name.in_proj_weight`, `name.in_proj_bias`, `name.out_proj.weight` and `name.out_proj.bias`.
+    pub(crate) fn new(leaves: &Leaves, name: &str, heads: usize) -> Result<Self, NnError> {
+        let [query, key, value] = leaves.matrices(&format!("{name}.in_proj_weight"))?;
+        let [query_bias, key_bias, value_bias] = leaves.vectors(&format!("{name}.in_proj_bias"))?;
+        // The scores' factor 1/sqrt(d/heads) goes into the query's parameters, the smallest place it can go.
+        let scale = (heads as f64 / query.dims()[1] as f64).sqrt();
+        Ok(Self {
+            heads,
+            query: Linear { weight: query.mul_scalar(scale), bias: query_bias.mul_scalar(scale) },
+            key: Linear { weight: key, bias: key_bias },
+            value: Linear { weight: value, bias: value_bias },
+            out: Linear::new(leaves, &format!("{name}.out_proj"))?,
+        })
+    }
+
+    /// The scaled queries of x [.., d].
+    pub(crate) fn queries<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        self.query.forward(x)
+    }
+
+    /// The keys and values of x [.., d].
+    pub(crate) fn keys_values<const D: usize>(&self, x: Tensor<D>) -> (Tensor<D>, Tensor<D>) {
+        (self.key.forward(x.clone()), self.value.forward(x))
+    }
+
+    /// Attend from queries [batch, l, d] to keys and values [batch, m, d]: [batch, l, d]. `mask` [1, 1, l, m] is added to the
+    /// scores.
+    pub(crate) fn attend(
+        &self,
+        queries: Tensor<3>,
+        (keys, values): (Tensor<3>, Tensor<3>),
+        mask: Option<Tensor<4>>,
+    ) -> Tensor<3> {
+        let [batch, length, d] = queries.dims();
+        let (queries, keys, values) = (self.split(queries), self.split(keys), self.split(values));
+        let mut scores = queries.matmul(keys.transpose());
+        if let Some(mask) = mask {
+            scores = scores + mask;
+        }
+        let mixed = activation::softmax(scores, 3).matmul(values);
+        self.out.forward(mixed.swap_dims(1, 2).reshape([batch, length, d]))
+    }
+
+    /// [batch, length, d] -> [batch, heads, length, d/heads]
+    fn split(&self, x: Tensor<3>) -> Tensor<4> {
+        let [batch, length, d] = x.dims();
+        x.reshape([batch, length, self.heads, d / self.heads]).swap_dims(1, 2)
+    }
+}
+
+/// The two linear layers with a ReLU between them.
+pub(crate) struct FeedForward {
+    linear1: Linear,
+    linear2: Linear,
+}
+
+impl FeedForward {
+    /// The layers stored under `name.linear1` and `name.linear2`.
+    pub(crate) fn new(leaves: &Leaves, name: &str) -> Result<Self, NnError> {
+        let part = |part: &str| Linear::new(leaves, &format!("{name}.{part}"));
+        Ok(Self { linear1: part("linear1")?, linear2: part("linear2")? })
+    }
+
+    /// [.., d] -> [.., d]
+    pub(crate) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        self.linear2.forward(activation::relu(self.linear1.forward(x)))
+    }
+}
+
+/// Tokens at positions, embedded. There are only vocabulary x n different pairs, so they are embedded (and, by the first layer,
+/// projected) once each in a table, and a batch is looked up in it.
+pub(crate) struct Embedded {
+    /// [n * vocabulary, d]: row `position * vocabulary + token`.
+    pub(crate) table: Tensor<2>,
+    /// Rows of the table [batch, n].
+    rows: Tensor<2, Int>,
+}
+
+/// How a token's and a position's embedding become one vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Embed {
+    /// Side by side, d/2 each: what the paper's code does.
+    Concat,
+    /// The sum of two vectors of width d: what the paper's text says.
+    Add,
+}
+
+impl Embed {
+    /// The width of each of the two embeddings.
+    pub(crate) fn width(self, d: usize) -> usize {
+        match self {
+            Self::Concat => d / 2,
+            Self::Add => d,
+        }
+    }
+}
+
+impl Embedded {
+    /// Embed `tokens` [batch, length] at positions 0.. with a token table [vocabulary, width] and a position table [n, width].
+    pub(crate) fn new(
+        tokens: &[u8],
+        length: usize,
+        embed: Embed,
+        token: Tensor<2>,
+        position: Tensor<2>,
+        device: &Device,
+    ) -> Self {
+        let ([vocabulary, width], [n, _]) = (token.dims(), position.dims());
+        let token: Tensor<3> = token.unsqueeze_dim::<3>(0).expand([n, vocabulary, width]);
+        let position: Tensor<3> = position.unsqueeze_dim::<3>(1).expand([n, vocabulary, width]);
+        let pairs = match embed {
+            Embed::Concat => Tensor::cat(vec![token, position], 2),
+            Embed::Add => token + position,
+        };
+        let [_, _, d] = pairs.dims();
+        let rows: Vec<i32> = tokens
+            .chunks_exact(length)
+            .flat_map(|string| string.iter().enumerate().map(|(i, token)| (i * vocabulary) as i32 + i32::from(*token)))
+            .collect();
+        let data = burn::tensor::TensorData::new(rows, [tokens.len() / length, length]);
+        Self { table: pairs.reshape([n * vocabulary, d]), rows: Tensor::from_data(data, device.integers()) }
+    }
+
+    /// Look a table of as many rows up for the batch: [n * vocabulary, d] -> [batch, length, d].
+    pub(crate) fn look_up(&self, table: Tensor<2>) -> Tensor<3> {
+        module::embedding(table, self.rows.clone())
+    }
+}
+
+/// A tensor's values on the host.
+pub(crate) fn to_vec<const D: usize, E: burn::tensor::Element>(x: Tensor<D>) -> Result<Vec<E>, NnError> {
+    x.try_into_vec_as::<E>().map_err(|e| NnError::Computation(e.to_string()))
+}

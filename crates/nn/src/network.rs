@@ -1,0 +1,175 @@
+//! One face for all networks: strings in, numbers out.
+
+use burn::tensor::Tensor;
+use pudica_data::Bits;
+use serde::{Deserialize, Serialize};
+
+use crate::encoder::{Encoder, EncoderConfig};
+use crate::encoder_decoder::{EncoderDecoder, EncoderDecoderConfig};
+use crate::init::{Blueprint, draw, empty};
+use crate::layers::{NormFactors, Recorder, to_vec};
+use crate::leaves::Leaves;
+use crate::{Device, NnError, Weights};
+
+/// What a network is, before it has weights.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Architecture {
+    /// n bits to one number.
+    Encoder(EncoderConfig),
+    /// n bits to n numbers, one after the other: the scratchpad.
+    EncoderDecoder(EncoderDecoderConfig),
+}
+
+impl Architecture {
+    /// Whether such a network can be built.
+    pub fn check(&self) -> Result<(), NnError> {
+        match self {
+            Self::Encoder(config) => config.check(),
+            Self::EncoderDecoder(config) => config.check(),
+        }
+    }
+
+    /// Bits in its strings.
+    pub fn n(&self) -> usize {
+        match self {
+            Self::Encoder(config) => config.n,
+            Self::EncoderDecoder(config) => config.n,
+        }
+    }
+
+    /// Numbers it gives for each string.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Self::Encoder(_) => 1,
+            Self::EncoderDecoder(config) => config.n,
+        }
+    }
+
+    /// The weights a run of this seed starts from.
+    pub fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
+        self.check()?;
+        Ok(draw(&self.blueprints(), seed))
+    }
+
+    /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
+    pub fn empty_weights(&self) -> Result<Weights, NnError> {
+        self.check()?;
+        Ok(empty(&self.blueprints()))
+    }
+
+    fn blueprints(&self) -> Vec<Blueprint> {
+        match self {
+            Self::Encoder(config) => config.blueprints(),
+            Self::EncoderDecoder(config) => config.blueprints(),
+        }
+    }
+}
+
+/// Whether a parameter is a positional embedding, which weight noise and norms leave out.
+pub fn is_positional(name: &str) -> bool {
+    name == "pos.weight" || name.ends_with("_pos.weight")
+}
+
+/// A network with its weights on a device, for prediction.
+pub struct Network {
+    architecture: Architecture,
+    weights: Weights,
+    device: Device,
+    body: Body,
+}
+
+impl Network {
+    /// Put a network on a device.
+    pub fn new(architecture: &Architecture, weights: Weights, device: &Device) -> Result<Self, NnError> {
+        architecture.empty_weights()?.check_same_layout(&weights)?;
+        let leaves = Leaves::upload(&weights, device, false)?;
+        let body = Body::new(architecture, &leaves)?;
+        Ok(Self { architecture: architecture.clone(), weights, device: device.clone(), body })
+    }
+
+    /// The same network with other weights.
+    pub fn with_weights(&self, weights: Weights) -> Result<Self, NnError> {
+        Self::new(&self.architecture, weights, &self.device)
+    }
+
+    /// What the network is.
+    pub fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    /// Its weights.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The outputs on a batch, row-major [rows, outputs]. The encoder-decoder is teacher-forced: each output is computed from the
+    /// true outputs before it.
+    pub fn predict(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
+        check_strings(&self.architecture, strings)?;
+        to_vec(self.body.forward(strings, &self.device, &mut None)?)
+    }
+
+    /// [`Network::predict`] in f64, for devices that compute in f64.
+    pub fn predict_f64(&self, strings: &Bits) -> Result<Vec<f64>, NnError> {
+        check_strings(&self.architecture, strings)?;
+        to_vec(self.body.forward(strings, &self.device, &mut None)?)
+    }
+
+    /// The outputs, and the normalisation factors of every LayerNorm in the order they are applied.
+    pub fn predict_with_norms(&self, strings: &Bits) -> Result<(Vec<f32>, Vec<NormFactors>), NnError> {
+        check_strings(&self.architecture, strings)?;
+        let mut norms = Vec::new();
+        let outputs = to_vec(self.body.forward(strings, &self.device, &mut Some(&mut norms))?)?;
+        Ok((outputs, norms))
+    }
+
+    /// The outputs when the network writes the scratchpad itself, row-major [rows, outputs]: each output, cut at 1/2, is the
+    /// decoder's next token. An encoder has no scratchpad; its outputs are those of [`Network::predict`].
+    pub fn decode(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
+        check_strings(&self.architecture, strings)?;
+        match &self.body {
+            Body::Encoder(_) => self.predict(strings),
+            Body::EncoderDecoder(body) => body.decode(strings, &self.device),
+        }
+    }
+}
+
+/// The layers of any network.
+pub(crate) enum Body {
+    Encoder(Encoder),
+    EncoderDecoder(EncoderDecoder),
+}
+
+impl Body {
+    pub(crate) fn new(architecture: &Architecture, leaves: &Leaves) -> Result<Self, NnError> {
+        Ok(match architecture {
+            Architecture::Encoder(config) => Self::Encoder(Encoder::new(config, leaves)?),
+            Architecture::EncoderDecoder(config) => Self::EncoderDecoder(EncoderDecoder::new(config, leaves)?),
+        })
+    }
+
+    /// strings [batch, n] -> [batch, outputs]
+    pub(crate) fn forward(
+        &self,
+        strings: &Bits,
+        device: &Device,
+        recorder: &mut Recorder,
+    ) -> Result<Tensor<2>, NnError> {
+        match self {
+            Self::Encoder(body) => body.forward(strings, device, recorder),
+            Self::EncoderDecoder(body) => body.forward(strings, device, recorder),
+        }
+    }
+}
+
+pub(crate) fn check_strings(architecture: &Architecture, strings: &Bits) -> Result<(), NnError> {
+    let (expected, found) = (architecture.n(), strings.n());
+    if expected != found {
+        return Err(NnError::Batch(format!("the network reads strings of {expected} bits, these have {found}")));
+    }
+    if strings.rows() == 0 {
+        return Err(NnError::Batch("it has no strings".into()));
+    }
+    Ok(())
+}

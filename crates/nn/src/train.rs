@@ -1,0 +1,249 @@
+//! Training, one batch at a time.
+
+use burn::tensor::{Element, Tensor, TensorData};
+use pudica_data::Bits;
+
+use crate::layers::to_vec;
+use crate::leaves::Leaves;
+use crate::network::{Body, check_strings};
+use crate::weights::{Stored, store};
+use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, Weights};
+
+/// A network being trained: its weights, its optimiser and how many steps it has made.
+///
+/// The same batches give the same weights to the bit on one machine and backend, whether training ran through or was resumed
+/// from a checkpoint.
+pub struct Trainer {
+    architecture: Architecture,
+    weights: Weights,
+    optimiser: AdamW,
+    device: Device,
+}
+
+impl Trainer {
+    /// Start training from these weights.
+    pub fn new(
+        architecture: &Architecture,
+        weights: Weights,
+        config: AdamWConfig,
+        device: &Device,
+    ) -> Result<Self, NnError> {
+        architecture.empty_weights()?.check_same_layout(&weights)?;
+        let optimiser = AdamW::new(config, weights.data().len())?;
+        Ok(Self { architecture: architecture.clone(), weights, optimiser, device: device.clone() })
+    }
+
+    /// Continue from the bytes of [`Trainer::checkpoint`].
+    pub fn resume(
+        architecture: &Architecture,
+        checkpoint: &[u8],
+        config: AdamWConfig,
+        device: &Device,
+    ) -> Result<Self, NnError> {
+        let empty = architecture.empty_weights()?;
+        let stored = Stored::parse(checkpoint)?;
+        stored.check_only(&[(WEIGHTS, &empty), (FIRST_MOMENT, &empty), (SECOND_MOMENT, &empty)])?;
+        let mut trainer = Self::new(architecture, stored.read(WEIGHTS, &empty)?, config, device)?;
+        trainer.optimiser.step = stored.number(STEP)?;
+        trainer.optimiser.first_moment = stored.read(FIRST_MOMENT, &empty)?.data().to_vec();
+        trainer.optimiser.second_moment = stored.read(SECOND_MOMENT, &empty)?.data().to_vec();
+        Ok(trainer)
+    }
+
+    /// Everything needed to continue, as one safetensors file: weights, both moments of the optimiser, and the step.
+    pub fn checkpoint(&self) -> Result<Vec<u8>, NnError> {
+        let first = self.weights.with_data(self.optimiser.first_moment.clone())?;
+        let second = self.weights.with_data(self.optimiser.second_moment.clone())?;
+        let sets = [(WEIGHTS, &self.weights), (FIRST_MOMENT, &first), (SECOND_MOMENT, &second)];
+        store(&sets, &[(STEP, self.steps())])
+    }
+
+    /// One step: the mean squared error on the batch before the step. `labels` are row-major [rows, outputs].
+    pub fn step(&mut self, strings: &Bits, labels: &[f32]) -> Result<f32, NnError> {
+        let (loss, gradient) =
+            loss_and_gradient::<f32>(&self.architecture, &self.weights, strings, labels, &self.device)?;
+        if !loss.is_finite() {
+            return Err(NnError::Diverged { step: self.steps() + 1, loss, lr: self.optimiser.config().lr });
+        }
+        self.optimiser.update(self.weights.data_mut(), &gradient);
+        Ok(loss)
+    }
+
+    /// Steps made so far.
+    pub fn steps(&self) -> u64 {
+        self.optimiser.step
+    }
+
+    /// The weights as they are now.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The network as it is now, for prediction.
+    pub fn network(&self) -> Result<Network, NnError> {
+        Network::new(&self.architecture, self.weights.clone(), &self.device)
+    }
+}
+
+const WEIGHTS: &str = "weights.";
+const FIRST_MOMENT: &str = "first_moment.";
+const SECOND_MOMENT: &str = "second_moment.";
+const STEP: &str = "step";
+
+/// The mean squared error over all outputs of a batch, and its gradient in the order of [`Weights::data`].
+/// `labels` are row-major [rows, outputs]. `E` is f32, or f64 on a device that computes in f64.
+pub fn loss_and_gradient<E: Element>(
+    architecture: &Architecture,
+    weights: &Weights,
+    strings: &Bits,
+    labels: &[f32],
+    device: &Device,
+) -> Result<(E, Vec<E>), NnError> {
+    check_strings(architecture, strings)?;
+    let shape = [strings.rows(), architecture.outputs()];
+    if labels.len() != shape[0] * shape[1] {
+        let (found, expected) = (labels.len(), shape[0] * shape[1]);
+        return Err(NnError::Batch(format!("it has {found} labels, but the network gives {expected} outputs for it")));
+    }
+    let recording = device.recording();
+    let leaves = Leaves::upload(weights, &recording, true)?;
+    let outputs = Body::new(architecture, &leaves)?.forward(strings, &recording, &mut None)?;
+    let labels = Tensor::<2>::from_data(TensorData::new(labels.to_vec(), shape), recording.constant());
+    let loss = (outputs - labels).square().mean();
+    let gradient = leaves.gradients(loss.backward())?;
+    let loss: Vec<E> = to_vec(loss.without_autodiff())?;
+    Ok((loss[0], gradient))
+}
+
+#[cfg(test)]
+mod tests {
+    use pudica_data::{Stream, Target, prefix_parities};
+
+    use super::*;
+    use crate::{Embed, EncoderConfig, EncoderDecoderConfig};
+
+    fn small(n: usize) -> Architecture {
+        Architecture::Encoder(EncoderConfig { d: 16, ff: 16, ..EncoderConfig::paper(n) })
+    }
+
+    fn batch(target: &Target, step: u64) -> (Bits, Vec<f32>) {
+        let strings = Bits::uniform(64, target.n(), &mut Stream::new(0, "train-batch", step)).unwrap();
+        let labels = target.labels(&strings).unwrap();
+        (strings, labels)
+    }
+
+    fn trainer(config: AdamWConfig) -> Trainer {
+        let architecture = small(5);
+        let weights = architecture.initial_weights(0).unwrap();
+        Trainer::new(&architecture, weights, config, &Device::cpu()).unwrap()
+    }
+
+    #[test]
+    fn a_small_encoder_learns_the_first_bit() {
+        let target = Target::parse("first", 5).unwrap();
+        let mut trainer = trainer(AdamWConfig { lr: 3e-3, ..Default::default() });
+        let losses: Vec<f32> = (0..200)
+            .map(|step| {
+                let (strings, labels) = batch(&target, step);
+                trainer.step(&strings, &labels).unwrap()
+            })
+            .collect();
+        assert!(losses[0] > 0.1 && losses[199] < 0.01, "{} -> {}", losses[0], losses[199]);
+    }
+
+    #[test]
+    fn a_resumed_run_ends_bit_equal() {
+        let target = Target::parse("parity", 5).unwrap();
+        let run = |trainer: &mut Trainer, steps: std::ops::Range<u64>| {
+            for step in steps {
+                let (strings, labels) = batch(&target, step);
+                trainer.step(&strings, &labels).unwrap();
+            }
+        };
+        let config = AdamWConfig::default();
+        let mut through = trainer(config);
+        run(&mut through, 0..20);
+        let mut first_half = trainer(config);
+        run(&mut first_half, 0..10);
+        let checkpoint = first_half.checkpoint().unwrap();
+        let mut second_half = Trainer::resume(&small(5), &checkpoint, config, &Device::cpu()).unwrap();
+        assert_eq!(second_half.steps(), 10);
+        run(&mut second_half, 10..20);
+        assert_eq!(through.checkpoint().unwrap(), second_half.checkpoint().unwrap());
+    }
+
+    #[test]
+    fn a_checkpoint_of_another_network_is_refused() {
+        let checkpoint = trainer(AdamWConfig::default()).checkpoint().unwrap();
+        let resume = |bytes: &[u8]| Trainer::resume(&small(6), bytes, AdamWConfig::default(), &Device::cpu());
+        let error = resume(&checkpoint).err().unwrap().to_string();
+        assert!(error.contains("pos.weight"), "{error}");
+        assert!(resume(&checkpoint[..100]).is_err());
+    }
+
+    #[test]
+    fn divergence_is_an_error_with_the_step() {
+        let target = Target::parse("parity", 5).unwrap();
+        let mut trainer = trainer(AdamWConfig { lr: 1e30, ..Default::default() });
+        let error = (0..10).find_map(|step| {
+            let (strings, labels) = batch(&target, step);
+            trainer.step(&strings, &labels).err()
+        });
+        let message = error.expect("a learning rate of 1e30 cannot work").to_string();
+        assert!(message.contains("at step 2"), "{message}");
+    }
+
+    #[test]
+    fn a_batch_that_does_not_fit_is_refused() {
+        let mut trainer = trainer(AdamWConfig::default());
+        let strings = Bits::cube(5).unwrap();
+        assert!(trainer.step(&strings, &[0.0; 31]).unwrap_err().to_string().contains("31 labels"));
+        assert!(trainer.step(&Bits::cube(4).unwrap(), &[0.0; 16]).unwrap_err().to_string().contains("5 bits"));
+    }
+
+    /// The gradient against central differences in f64, along random directions through all parameters at once.
+    #[test]
+    fn gradients_agree_with_finite_differences() {
+        let encoder = |embed, layers| {
+            Architecture::Encoder(EncoderConfig { n: 4, d: 8, layers, heads: 2, ff: 6, embed, same_init: false })
+        };
+        let scratchpad = EncoderDecoderConfig { n: 4, d: 8, layers: 1, heads: 2, ff: 6, embed: Embed::Concat };
+        let device = Device::cpu().double();
+        let strings = Bits::cube(4).unwrap();
+        let parity = Target::parse("parity", 4).unwrap().labels(&strings).unwrap();
+        for (architecture, labels) in [
+            (encoder(Embed::Concat, 1), parity.clone()),
+            (encoder(Embed::Add, 2), parity),
+            (Architecture::EncoderDecoder(scratchpad), prefix_parities(&strings)),
+        ] {
+            let weights = architecture.initial_weights(1).unwrap();
+            let loss_at = |weights: &Weights| {
+                loss_and_gradient::<f64>(&architecture, weights, &strings, &labels, &device).unwrap()
+            };
+            let (_, gradient) = loss_at(&weights);
+            for draw in 0..3 {
+                let mut stream = Stream::new(0, "direction", draw);
+                // A power of two, so that the moved weights are off by their own rounding to f32 only, which is undone below.
+                let h = 1.0 / 1024.0;
+                let direction: Vec<f64> = weights.data().iter().map(|_| stream.normal()).collect();
+                let moved = |sign: f64| {
+                    let data: Vec<f32> = weights
+                        .data()
+                        .iter()
+                        .zip(&direction)
+                        .map(|(w, v)| (f64::from(*w) + sign * h * v) as f32)
+                        .collect();
+                    weights.with_data(data).unwrap()
+                };
+                let (ahead, behind) = (moved(1.0), moved(-1.0));
+                let predicted: f64 = gradient
+                    .iter()
+                    .zip(ahead.data().iter().zip(behind.data()))
+                    .map(|(g, (a, b))| g * (f64::from(*a) - f64::from(*b)))
+                    .sum();
+                let found = loss_at(&ahead).0 - loss_at(&behind).0;
+                assert!((found - predicted).abs() < 2e-3 * predicted.abs().max(1e-3), "{found} {predicted}");
+            }
+        }
+    }
+}
