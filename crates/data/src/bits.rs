@@ -83,30 +83,20 @@ impl Bits {
 
     /// The chosen rows, in the order given; a row may be chosen more than once.
     pub fn select(&self, rows: impl IntoIterator<Item = usize>) -> Self {
-        let data = rows
-            .into_iter()
-            .flat_map(|row| self.row(row).iter().copied());
-        Self {
-            n: self.n,
-            data: data.collect(),
-        }
+        let data = rows.into_iter().flat_map(|row| self.row(row).iter().copied());
+        Self { n: self.n, data: data.collect() }
     }
 
     /// Consecutive pieces of at most `rows` strings (at least one each).
     pub fn pieces(&self, rows: usize) -> impl Iterator<Item = Self> + '_ {
         let n = self.n;
-        self.data.chunks(rows.max(1) * n).map(move |piece| Self {
-            n,
-            data: piece.to_vec(),
-        })
+        self.data.chunks(rows.max(1) * n).map(move |piece| Self { n, data: piece.to_vec() })
     }
 }
 
 /// The row of the cube a string stands in: its bits as a number, x_1 the most significant.
 pub(crate) fn cube_row(string: &[u8]) -> usize {
-    string
-        .iter()
-        .fold(0, |row, bit| row << 1 | usize::from(*bit))
+    string.iter().fold(0, |row, bit| row << 1 | usize::from(*bit))
 }
 
 pub(crate) fn check_n(what: &'static str, n: usize, max: usize) -> Result<(), DataError> {
@@ -125,15 +115,8 @@ mod tests {
         let cube = Bits::cube(3).unwrap();
         assert_eq!(cube.rows(), 8);
         assert_eq!(cube.row(4), [1, 0, 0]);
-        assert!(
-            cube.iter()
-                .enumerate()
-                .all(|(row, string)| cube_row(string) == row)
-        );
-        let pieces: Vec<u8> = cube
-            .pieces(3)
-            .flat_map(|piece| piece.data().to_vec())
-            .collect();
+        assert!(cube.iter().enumerate().all(|(row, string)| cube_row(string) == row));
+        let pieces: Vec<u8> = cube.pieces(3).flat_map(|piece| piece.data().to_vec()).collect();
         assert_eq!(pieces, cube.data());
         assert_eq!(Bits::cube_rows(3, 4, 6).unwrap().data(), [1, 0, 0, 1, 0, 1]);
     }

@@ -3,26 +3,17 @@
 use thiserror::Error;
 
 /// A target or a sample that cannot be made, in one sentence a user can act on.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum DataError {
-    /// The target's name is not known.
-    #[error("unknown target \"{name}\"{}; known targets: {known}", suggestion.as_ref().map(|s| format!(", did you mean \"{s}\"?")).unwrap_or_default())]
-    UnknownTarget {
-        /// What was asked for.
-        name: String,
-        /// The nearest known name, when one is near.
-        suggestion: Option<String>,
-        /// All known names, for the message.
-        known: &'static str,
-    },
-    /// The target's name is known, but the part after the colon is not usable.
-    #[error("target \"{name}\": {problem}")]
-    BadTarget {
-        /// What was asked for.
-        name: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// The target does not exist, or not for this many bits.
+    #[error(transparent)]
+    Function(#[from] pudica_boolean::Error),
+    /// A truth table was asked of a real-valued target.
+    #[error("the target \"{0}\" has real values, so it has no truth table")]
+    NotBoolean(String),
+    /// A scratchpad was asked for a target that has none.
+    #[error("the target \"{0}\" has no scratchpad; only \"parity\" does")]
+    NoScratchpad(String),
     /// The target needs another number of bits than the strings have.
     #[error("this target is defined on strings of {expected} bits, but the strings have {found}")]
     WrongLength {
@@ -42,9 +33,7 @@ pub enum DataError {
         max: usize,
     },
     /// A training set that is empty or larger than the cube.
-    #[error(
-        "a training set of {size} distinct strings of {n} bits is impossible: choose a size between 1 and 2^{n}"
-    )]
+    #[error("a training set of {size} distinct strings of {n} bits is impossible: choose a size between 1 and 2^{n}")]
     BadSetSize {
         /// Strings asked for.
         size: usize,

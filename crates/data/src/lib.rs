@@ -2,16 +2,19 @@
 //!
 //! - [`Stream`]: random numbers named by (run seed, purpose, step), never by a stored generator state.
 //! - [`Bits`]: a batch of bit strings, and how such batches are drawn.
-//! - [`Target`]: the function a network is asked to learn, as a batch of strings to their labels.
+//! - [`Target`]: the function a network is asked to learn, from a batch of strings to their labels.
+//! - [`Task`]: a target, where its strings come from, and what is asked about them.
 
 mod bits;
 mod error;
 mod stream;
 mod target;
+mod task;
 mod training_set;
 
 pub use bits::Bits;
 pub use error::DataError;
 pub use stream::Stream;
 pub use target::{Target, prefix_parities};
+pub use task::{Batch, Task};
 pub use training_set::TrainingSet;

@@ -20,10 +20,7 @@ pub struct Stream {
 impl Stream {
     /// The stream of this name, at its beginning.
     pub fn new(seed: u64, purpose: &str, step: u64) -> Self {
-        let key = Sha256::new()
-            .chain_update(seed.to_le_bytes())
-            .chain_update(purpose.as_bytes())
-            .finalize();
+        let key = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(purpose.as_bytes()).finalize();
         let mut generator = ChaCha8Rng::from_seed(key.into());
         generator.set_stream(step);
         Self { generator }
@@ -101,10 +98,7 @@ mod tests {
         let words = [stream.word(), stream.word()];
         let reals = [stream.uniform(), stream.normal(), stream.normal()];
         assert_eq!(words, [178680478715427908, 7497382137030189220]);
-        assert_eq!(
-            reals,
-            [0.7604154978700103, -0.8050854467671624, 0.3808648988875921]
-        );
+        assert_eq!(reals, [0.7604154978700103, -0.8050854467671624, 0.3808648988875921]);
         assert_eq!(stream.below(1000), 622);
     }
 
@@ -143,10 +137,7 @@ mod tests {
         for _ in 0..50_000 {
             counts[stream.below(5) as usize] += 1;
         }
-        assert!(
-            counts.iter().all(|c| (9_600..10_400).contains(c)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|c| (9_600..10_400).contains(c)), "{counts:?}");
     }
 
     #[test]

@@ -28,9 +28,7 @@ impl TrainingSet {
                 data.extend_from_slice(&string);
             }
         }
-        Ok(Self {
-            strings: Bits::new(n, data)?,
-        })
+        Ok(Self { strings: Bits::new(n, data)? })
     }
 
     /// The set [size, n], in the order drawn.
@@ -45,8 +43,7 @@ impl TrainingSet {
         if rows == size {
             return self.strings.clone();
         }
-        self.strings
-            .select((0..rows).map(|_| stream.below(size as u64) as usize))
+        self.strings.select((0..rows).map(|_| stream.below(size as u64) as usize))
     }
 }
 

@@ -1,0 +1,131 @@
+//! A target together with where its strings come from and what is asked about them.
+
+use crate::{Bits, DataError, Stream, Target, TrainingSet, prefix_parities};
+
+/// Strings and what the network should answer on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// [rows, n]
+    pub strings: Bits,
+    /// Row-major [rows, outputs]: one label for each string, or one for each prefix.
+    pub labels: Vec<f32>,
+}
+
+/// What a network is trained on and measured on.
+#[derive(Debug, Clone)]
+pub struct Task {
+    target: Target,
+    scratchpad: bool,
+    training_set: Option<TrainingSet>,
+}
+
+impl Task {
+    /// Learn the target's value from fresh uniform strings.
+    pub fn new(target: Target) -> Self {
+        Self { target, scratchpad: false, training_set: None }
+    }
+
+    /// Learn PARITY's value on every prefix instead; other targets have no scratchpad.
+    pub fn with_scratchpad(mut self) -> Result<Self, DataError> {
+        if self.target.name() != "parity" {
+            return Err(DataError::NoScratchpad(self.target.name().to_string()));
+        }
+        self.scratchpad = true;
+        Ok(self)
+    }
+
+    /// Train on these strings only. Measurements are still made on fresh ones.
+    pub fn with_training_set(mut self, set: TrainingSet) -> Self {
+        self.training_set = Some(set);
+        self
+    }
+
+    /// The target.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The training set, when training is restricted to one.
+    pub fn training_set(&self) -> Option<&TrainingSet> {
+        self.training_set.as_ref()
+    }
+
+    /// The batch of one training step, the same whenever it is asked for.
+    pub fn train_batch(&self, rows: usize, seed: u64, step: u64) -> Result<Batch, DataError> {
+        let mut stream = Stream::new(seed, "train-batch", step);
+        let strings = match &self.training_set {
+            Some(set) => set.batch(rows, &mut stream),
+            None => Bits::uniform(rows, self.target.n(), &mut stream)?,
+        };
+        self.label(strings)
+    }
+
+    /// Batch `index` of a measurement on the whole input space: `rows` fresh uniform strings; or every string once when there are
+    /// no more than `rows` of them, which has the same mean and no sampling error. `purpose` names the measurement.
+    pub fn measure_batch(&self, rows: usize, seed: u64, purpose: &str, index: u64) -> Result<Batch, DataError> {
+        let strings = match self.cube_within(rows) {
+            true => Bits::cube(self.target.n())?,
+            false => Bits::uniform(rows, self.target.n(), &mut Stream::new(seed, purpose, index))?,
+        };
+        self.label(strings)
+    }
+
+    /// Whether there are no more than `rows` strings in all.
+    pub fn cube_within(&self, rows: usize) -> bool {
+        let n = self.target.n() as u32;
+        n <= 24 && 1usize << n <= rows
+    }
+
+    /// These strings with their labels.
+    pub fn label(&self, strings: Bits) -> Result<Batch, DataError> {
+        let labels = match self.scratchpad {
+            true => prefix_parities(&strings),
+            false => self.target.labels(&strings)?,
+        };
+        Ok(Batch { strings, labels })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parity(n: usize) -> Task {
+        Task::new(Target::parse("parity", n).unwrap())
+    }
+
+    #[test]
+    fn training_batches_are_named_by_seed_and_step() {
+        let task = parity(12);
+        let batch = |seed, step| task.train_batch(32, seed, step).unwrap();
+        assert_eq!(batch(0, 5), batch(0, 5));
+        assert_ne!(batch(0, 5), batch(0, 6));
+        assert_ne!(batch(0, 5), batch(1, 5));
+        assert_eq!(batch(0, 5).labels.len(), 32);
+    }
+
+    #[test]
+    fn training_stays_in_the_set_and_measuring_does_not() {
+        let set = TrainingSet::draw(4, 12, 0).unwrap();
+        let task = parity(12).with_training_set(set.clone());
+        let batch = task.train_batch(100, 0, 0).unwrap();
+        assert!(batch.strings.iter().all(|s| set.strings().iter().any(|member| member == s)));
+        let fresh = task.measure_batch(100, 0, "evaluate", 0).unwrap();
+        assert!(!fresh.strings.iter().all(|s| set.strings().iter().any(|member| member == s)));
+    }
+
+    #[test]
+    fn small_cubes_are_measured_whole() {
+        let whole = parity(6).measure_batch(64, 0, "evaluate", 3).unwrap();
+        assert_eq!(whole.strings, Bits::cube(6).unwrap());
+        assert_eq!(parity(7).measure_batch(64, 0, "evaluate", 3).unwrap().strings.rows(), 64);
+    }
+
+    #[test]
+    fn only_parity_has_a_scratchpad() {
+        let task = parity(5).with_scratchpad().unwrap();
+        assert_eq!(task.train_batch(8, 0, 0).unwrap().labels.len(), 40);
+        let majority = Task::new(Target::parse("majority", 5).unwrap());
+        assert!(majority.with_scratchpad().unwrap_err().to_string().contains("majority"));
+    }
+}
