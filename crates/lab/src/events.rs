@@ -1,0 +1,114 @@
+//! What a sweep tells while it runs. The laboratory never prints.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::store::Outcome;
+
+/// Something that happened in a sweep. With `--json` each is one line of output.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The sweep begins or continues.
+    SweepStarted {
+        /// Its folder.
+        folder: PathBuf,
+        /// Runs in all.
+        runs: usize,
+        /// Runs that had already ended before.
+        finished: usize,
+        /// Training steps of all runs together.
+        total_steps: u64,
+    },
+    /// A run begins or continues.
+    RunStarted {
+        /// The run's id.
+        id: String,
+        /// How a person names it.
+        label: String,
+        /// The step it continues from; 0 for a fresh run.
+        from_step: u64,
+    },
+    /// A run has come this far; sent a few times a second.
+    Progress {
+        /// The run's id.
+        id: String,
+        /// How a person names it.
+        label: String,
+        /// Steps made.
+        step: u64,
+        /// Steps to make.
+        steps: u64,
+        /// Its latest training loss.
+        loss: f64,
+        /// How much of the sweep's work is done, 0 to 1.
+        done: f64,
+        /// Seconds until the sweep ends, as far as one can tell yet.
+        seconds_left: Option<f64>,
+    },
+    /// A run has ended.
+    RunEnded {
+        /// The run's id.
+        id: String,
+        /// How a person names it.
+        label: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// Whether it converged.
+        converged: bool,
+        /// Why it failed or was skipped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+        /// Its evaluation loss.
+        eval_loss: Option<f64>,
+        /// Its sharpness.
+        sharpness: Option<f64>,
+        /// Wall-clock seconds it took.
+        seconds: f64,
+        /// Runs ended so far, with those from earlier.
+        ended: usize,
+        /// Runs in all.
+        runs: usize,
+        /// How much of the sweep's work is done, 0 to 1.
+        done: f64,
+        /// Seconds until the sweep ends, as far as one can tell yet.
+        seconds_left: Option<f64>,
+    },
+    /// The sweep has ended or was stopped.
+    SweepEnded(Tally),
+}
+
+/// How the runs of a sweep stand.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    /// Runs in all.
+    pub runs: usize,
+    /// Finished and converged.
+    pub converged: usize,
+    /// Finished, but not converged: discarded from figures.
+    pub discarded: usize,
+    /// Stopped by a loss that is not a finite number.
+    pub failed: usize,
+    /// Not run, because the run they learn from is of no use.
+    pub skipped: usize,
+    /// Not ended yet.
+    pub remaining: usize,
+    /// Whether the sweep was stopped on request.
+    pub stopped: bool,
+    /// Wall-clock seconds of this call.
+    pub seconds: f64,
+}
+
+/// Hears the events of a sweep; called from several threads.
+pub trait Observer: Sync {
+    /// Something happened.
+    fn notice(&self, event: &Event);
+}
+
+/// Any closure can listen.
+impl<F: Fn(&Event) + Sync> Observer for F {
+    fn notice(&self, event: &Event) {
+        self(event)
+    }
+}

@@ -1,0 +1,207 @@
+//! Sweeps end with the same numbers however they are interrupted, and trouble in one run does not touch the others.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use common::FakeTrainer;
+use pudica_lab::{Event, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute};
+
+const RECIPE: &str = "
+title = 'test'
+[quick.settings]
+train.steps = 200
+train.batch = 1
+eval.converged_below = 0.1
+[[quick.sweep]]
+name = 'all'
+grid.seed = '0..6'
+";
+
+fn plan(text: &str, overrides: &[&str]) -> Plan {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    Plan::new(&Recipe::parse("test.toml", text).unwrap(), None, &overrides).unwrap()
+}
+
+fn run(plan: &Plan, folder: &Path, jobs: usize) -> Tally {
+    execute(plan, folder, jobs, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap()
+}
+
+/// Everything of a run but the time it took.
+fn numbers(folder: &Path) -> Vec<(String, String, String)> {
+    let sweep = SweepFolder::open(folder).unwrap();
+    let mut all = Vec::new();
+    for run in sweep.runs().unwrap() {
+        let summary = run.summary.expect("the run has ended");
+        let mut metrics = run.folder.metrics().unwrap();
+        metrics.iter_mut().for_each(|line| {
+            line.remove("seconds");
+        });
+        let weights = std::fs::read_to_string(run.folder.weights_path()).unwrap_or_default();
+        all.push((format!("{:?} {:?}", summary.outcome, summary.measures), format!("{metrics:?}"), weights));
+    }
+    all
+}
+
+#[test]
+fn threads_do_not_change_the_numbers_and_finished_runs_are_not_repeated() {
+    let (one, three) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &[]);
+    let tally = run(&plan, one.path(), 1);
+    assert_eq!((tally.runs, tally.converged, tally.remaining), (6, 6, 0));
+    run(&plan, three.path(), 3);
+    assert_eq!(numbers(one.path()), numbers(three.path()));
+
+    let started = Mutex::new(0);
+    let count = |event: &Event| {
+        if matches!(event, Event::RunStarted { .. }) {
+            *started.lock().unwrap() += 1;
+        }
+    };
+    execute(&plan, one.path(), 2, &FakeTrainer::default(), &count, &Stop::new()).unwrap();
+    assert_eq!(*started.lock().unwrap(), 0);
+}
+
+#[test]
+fn an_interrupted_sweep_continues_to_the_same_numbers() {
+    for overrides in [&[][..], &["track.every=7"][..]] {
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let plan = plan(RECIPE, overrides);
+        run(&plan, whole.path(), 2);
+        let trainer = FakeTrainer { step_time: Duration::from_micros(300) };
+        let mut calls = 0;
+        let mut resumed = false;
+        loop {
+            let stop = Stop::new();
+            let from_steps = Mutex::new(Vec::new());
+            let note = |event: &Event| {
+                if let Event::RunStarted { from_step, .. } = event {
+                    from_steps.lock().unwrap().push(*from_step);
+                }
+            };
+            let tally = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(60));
+                    stop.request();
+                });
+                execute(&plan, parts.path(), 2, &trainer, &note, &stop).unwrap()
+            });
+            resumed |= from_steps.lock().unwrap().iter().any(|step| *step > 0);
+            calls += 1;
+            if tally.remaining == 0 {
+                break;
+            }
+            assert!(tally.stopped && calls < 100);
+        }
+        assert!(calls > 2 && resumed, "the sweep was interrupted in the middle of runs ({calls} calls)");
+        assert_eq!(numbers(whole.path()), numbers(parts.path()));
+    }
+}
+
+#[test]
+fn stopping_is_quick_and_keeps_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["train.steps=1000000", "seed=0..2"]);
+    let trainer = FakeTrainer { step_time: Duration::from_millis(1) };
+    let stop = Stop::new();
+    let (tally, waited) = std::thread::scope(|scope| {
+        let sweep = scope.spawn(|| execute(&plan, folder.path(), 2, &trainer, &|_: &Event| {}, &stop).unwrap());
+        std::thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        stop.request();
+        (sweep.join().unwrap(), asked.elapsed())
+    });
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
+    assert!(tally.stopped && tally.remaining == 2);
+    let sweep = SweepFolder::open(folder.path()).unwrap();
+    assert!(plan.runs.iter().all(|run| sweep.run(&run.id).checkpoint().is_some()));
+}
+
+#[test]
+fn a_diverging_run_is_marked_failed_and_the_sweep_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["train.lr=0.001,100", "seed=0..2"]);
+    let tally = run(&plan, folder.path(), 2);
+    assert_eq!((tally.converged, tally.failed), (2, 2));
+    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let failed = runs.iter().find(|run| run.config.train.lr == 100.0).unwrap().summary.as_ref().unwrap();
+    assert_eq!((failed.outcome, failed.steps), (Outcome::Failed, 7));
+    assert!(failed.problem.as_ref().unwrap().contains("became NaN at step 7"));
+}
+
+const STAGES: &str = "
+title = 'stages'
+[quick.settings]
+train.steps = 20
+n = 4
+[[quick.sweep]]
+name = 'learn'
+set.train.set_size = 4
+grid.target = ['random:0', 'random:1']
+[[quick.sweep]]
+name = 'refit'
+follows = 'learn'
+set.target = 'run:{id}'
+grid.seed = '0..2'
+";
+
+#[test]
+fn students_wait_for_their_teachers_and_skip_useless_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    // The fake network does not fit the training set of random:1, so its two students are skipped.
+    let tally = run(&plan(STAGES, &[]), folder.path(), 4);
+    assert_eq!((tally.runs, tally.discarded, tally.skipped), (6, 4, 2));
+    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let skipped = runs[4].summary.as_ref().unwrap();
+    assert!(skipped.problem.as_ref().unwrap().contains("does not fit its training set exactly"));
+}
+
+#[test]
+fn a_teacher_that_is_not_in_the_sweep_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["target=run:0123456789ab"]);
+    let refusal = execute(&plan, folder.path(), 2, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap_err();
+    assert_eq!(refusal.to_string(), "target: run:0123456789ab is not a run of this sweep");
+}
+
+#[test]
+fn folders_of_others_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &[]);
+    run(&plan, folder.path(), 2);
+    let refuse = |plan: &Plan| {
+        execute(plan, folder.path(), 2, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
+    };
+
+    let claimed = SweepFolder::claim(folder.path(), &plan).unwrap();
+    assert!(refuse(&plan).contains("another pudica is running in this folder"));
+    drop(claimed);
+
+    let other = Plan::new(&Recipe::parse("other.toml", RECIPE).unwrap(), None, &[]).unwrap();
+    assert!(refuse(&other).contains("holds a sweep of test.toml, not of other.toml"));
+
+    let path = folder.path().join("sweep.json");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"format\": 1", "\"format\": 99");
+    std::fs::write(&path, text).unwrap();
+    assert!(refuse(&plan).contains("was written in format 99, this program reads format 1"));
+
+    let nowhere = SweepFolder::open(&folder.path().join("runs")).unwrap_err().to_string();
+    assert!(nowhere.contains("is not a sweep folder"));
+}
+
+#[test]
+fn progress_only_grows_and_ends_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let trainer = FakeTrainer { step_time: Duration::from_millis(2) };
+    let seen = Mutex::new(Vec::new());
+    let note = |event: &Event| match event {
+        Event::Progress { done, .. } | Event::RunEnded { done, .. } => seen.lock().unwrap().push(*done),
+        _ => {}
+    };
+    execute(&plan(RECIPE, &["seed=0..3"]), folder.path(), 1, &trainer, &note, &Stop::new()).unwrap();
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.len() > 6 && seen.is_sorted(), "{seen:?}");
+    assert!((seen.last().unwrap() - 1.0).abs() < 1e-9);
+}
