@@ -1,0 +1,35 @@
+//! What can go wrong while measuring.
+
+use thiserror::Error;
+
+/// Why a measure could not be taken.
+#[derive(Debug, Error)]
+pub enum ProbeError {
+    /// A setting of the measure makes no sense.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting, as a user writes it.
+        setting: &'static str,
+        /// What is wrong with it and what would be right.
+        problem: String,
+    },
+    /// The network could not be run.
+    #[error(transparent)]
+    Network(#[from] pudica_nn::NnError),
+    /// The inputs could not be drawn.
+    #[error(transparent)]
+    Data(#[from] pudica_data::DataError),
+    /// The learnt function could not be analysed.
+    #[error(transparent)]
+    Boolean(#[from] pudica_boolean::Error),
+}
+
+impl ProbeError {
+    /// A count that must not be zero.
+    pub(crate) fn at_least_one(setting: &'static str, value: usize) -> Result<(), Self> {
+        match value {
+            0 => Err(Self::Setting { setting, problem: "must be at least 1, but is 0".into() }),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! How sensitive the function is that a network has learnt.
+
+use pudica_boolean::{TruthTable, walsh};
+use pudica_data::{Bits, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::{Estimate, Model, Moments, Nudge, Plan, ProbeError, Response, respond};
+
+/// The longest strings for which every one of the 2^n is tried.
+pub const LARGEST_EXACT: usize = 20;
+
+/// Strings given to a network at once.
+const PACK: usize = 4096;
+
+/// The sensitivity of what a network computes, on the ±1 scale of the theory: the network's outputs near {0, 1} count as
+/// 2 * output - 1, so that as_n = E sum_i (1/4) (f(x) - f(x with bit i flipped))^2 is the number of flips that change a bit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkSensitivity {
+    /// as_n of the outputs as they are, real numbers.
+    pub real: Estimate,
+    /// as_n of the outputs cut at 1/2, a Boolean function.
+    pub boolean: Estimate,
+    /// Of the Boolean function: for each bit, how often flipping it changes the value.
+    pub influences: Vec<f64>,
+    /// Of the Boolean function: how many of the inputs tried are sensitive to 0, 1, .. n of their bits.
+    pub histogram: Vec<u64>,
+    /// Of the Boolean function, when all inputs were tried: the Fourier weight at degree 0, 1, .. n; sums to 1.
+    pub degree_profile: Option<Vec<f64>>,
+    /// Of the outputs as they are (as 2 * output - 1), when all inputs were tried.
+    pub real_degree_profile: Option<Vec<f64>>,
+}
+
+/// Measure it: exactly up to n = [`LARGEST_EXACT`], else on `samples` uniform strings with standard errors over them. Of a network
+/// with several outputs, the last one counts.
+pub fn network_sensitivity<M: Model>(
+    model: &M,
+    n: usize,
+    samples: usize,
+    seed: u64,
+) -> Result<NetworkSensitivity, ProbeError> {
+    match n <= LARGEST_EXACT {
+        true => exact(&cube_outputs(model, n)?, n),
+        false => sampled(model, n, samples, seed),
+    }
+}
+
+/// What a network answers on every string [2^n], in the order of [`Bits::cube`]; the last output of each.
+pub fn cube_outputs<M: Model>(model: &M, n: usize) -> Result<Vec<f32>, ProbeError> {
+    let mut outputs = Vec::with_capacity(1 << n.min(LARGEST_EXACT));
+    for strings in Bits::cube(n)?.pieces(PACK) {
+        outputs.extend(last_outputs(model, &strings)?);
+    }
+    Ok(outputs)
+}
+
+/// The Boolean function a network has learnt: its answers on every string, cut at 1/2.
+pub fn learnt_table<M: Model>(model: &M, n: usize) -> Result<TruthTable, ProbeError> {
+    cut(&cube_outputs(model, n)?, n)
+}
+
+fn cut(outputs: &[f32], n: usize) -> Result<TruthTable, ProbeError> {
+    let mut table = TruthTable::zeros(n)?;
+    for (row, output) in outputs.iter().enumerate() {
+        table.set(row as u64, *output > 0.5);
+    }
+    Ok(table)
+}
+
+fn last_outputs<M: Model>(model: &M, strings: &Bits) -> Result<Vec<f32>, ProbeError> {
+    let outputs = model.predict(strings)?;
+    let each = outputs.len() / strings.rows();
+    Ok(outputs.chunks_exact(each).map(|outputs| outputs[each - 1]).collect())
+}
+
+/// Every string and every flip.
+fn exact(outputs: &[f32], n: usize) -> Result<NetworkSensitivity, ProbeError> {
+    let table = cut(outputs, n)?;
+    let mut histogram = vec![0; n + 1];
+    let mut changed = vec![0u64; n];
+    let mut squares = 0.0;
+    for row in 0..outputs.len() {
+        let mut sensitive = 0;
+        for (site, changed) in changed.iter_mut().enumerate() {
+            let other = row ^ 1 << (n - 1 - site);
+            squares += f64::from(outputs[row] - outputs[other]).powi(2);
+            let differs = table.get(row as u64) != table.get(other as u64);
+            *changed += u64::from(differs);
+            sensitive += usize::from(differs);
+        }
+        histogram[sensitive] += 1;
+    }
+    let rows = outputs.len() as u64;
+    let influences: Vec<f64> = changed.iter().map(|count| *count as f64 / rows as f64).collect();
+    let signs = (0..rows).map(|row| if table.get(row) { 1.0 } else { -1.0 }).collect();
+    Ok(NetworkSensitivity {
+        real: Estimate::exact(squares / rows as f64, rows),
+        boolean: Estimate::exact(influences.iter().sum(), rows),
+        influences,
+        histogram,
+        degree_profile: Some(degree_profile(signs, n)),
+        real_degree_profile: Some(degree_profile(outputs.iter().map(|o| 2.0 * f64::from(*o) - 1.0).collect(), n)),
+    })
+}
+
+/// The Fourier weight of f [2^n] at degree 0, 1, .. n.
+fn degree_profile(mut values: Vec<f64>, n: usize) -> Vec<f64> {
+    walsh::transform(&mut values);
+    let rows = values.len() as f64;
+    let mut profile = vec![0.0; n + 1];
+    for (set, sum) in values.iter().enumerate() {
+        profile[set.count_ones() as usize] += (sum / rows).powi(2);
+    }
+    profile
+}
+
+/// Some strings, every flip.
+fn sampled<M: Model>(model: &M, n: usize, samples: usize, seed: u64) -> Result<NetworkSensitivity, ProbeError> {
+    ProbeError::at_least_one("measure.sensitivity.samples", samples)?;
+    let strings = Bits::uniform(samples, n, &mut Stream::new(seed, "sensitivity", 0))?;
+    let inputs = strings.iter().map(|string| Ok(string.to_vec()));
+    let plan = Plan { draws: 1, pack: PACK, seed, purpose: "sensitivity" };
+    let predict = |strings: &[Vec<u8>]| last_outputs(model, &Bits::new(n, strings.concat())?);
+    let profiles = respond(inputs, predict, &BitFlip, &[&SquaredShift, &LabelDiffers], &plan)?;
+    let (real, boolean) = (&profiles[0], &profiles[1]);
+    let mut histogram = vec![0; n + 1];
+    for sensitive in &boolean.by_input {
+        histogram[sensitive.round() as usize] += 1;
+    }
+    Ok(NetworkSensitivity {
+        real: real.total,
+        boolean: boolean.total,
+        influences: boolean.by_site.iter().map(Moments::mean).collect(),
+        histogram,
+        degree_profile: None,
+        real_degree_profile: None,
+    })
+}
+
+/// Flip bit i of a string; the sites are the bits.
+#[derive(Debug, Clone, Copy)]
+pub struct BitFlip;
+
+impl Nudge<Vec<u8>> for BitFlip {
+    fn sites(&self, string: &Vec<u8>) -> usize {
+        string.len()
+    }
+
+    fn touch(&self, string: &Vec<u8>, site: usize, _: &mut Stream) -> Vec<u8> {
+        let mut touched = string.clone();
+        touched[site] ^= 1;
+        touched
+    }
+}
+
+/// The squared shift of the output.
+#[derive(Debug, Clone, Copy)]
+pub struct SquaredShift;
+
+impl Response<f32> for SquaredShift {
+    fn compare(&self, before: &f32, after: &f32) -> f64 {
+        f64::from(after - before).powi(2)
+    }
+}
+
+/// 1 when the output crosses 1/2, else 0.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelDiffers;
+
+impl Response<f32> for LabelDiffers {
+    fn compare(&self, before: &f32, after: &f32) -> f64 {
+        f64::from((*before > 0.5) != (*after > 0.5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pudica_data::Target;
+    use pudica_nn::{NnError, Weights};
+
+    use super::*;
+
+    /// Answers as a target does.
+    struct Oracle(Target, Weights);
+
+    impl Oracle {
+        fn new(name: &str, n: usize) -> Self {
+            Self(Target::parse(name, n).unwrap(), Weights::zeros([]))
+        }
+    }
+
+    impl Model for Oracle {
+        fn weights(&self) -> &Weights {
+            &self.1
+        }
+        fn with_weights(&self, weights: Weights) -> Result<Self, NnError> {
+            Ok(Self(self.0.clone(), weights))
+        }
+        fn predict(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
+            Ok(self.0.labels(strings).unwrap())
+        }
+    }
+
+    fn measure(name: &str, n: usize) -> NetworkSensitivity {
+        network_sensitivity(&Oracle::new(name, n), n, 2000, 0).unwrap()
+    }
+
+    #[test]
+    fn parity_is_sensitive_to_every_bit() {
+        let found = measure("parity", 9);
+        assert_eq!((found.real.mean, found.boolean.mean), (9.0, 9.0));
+        assert_eq!(found.histogram[9], 512);
+        assert_eq!(found.degree_profile.unwrap()[9], 1.0);
+        assert!(found.real.exact);
+    }
+
+    #[test]
+    fn first_and_majority_have_their_closed_forms() {
+        let first = measure("first", 6);
+        assert_eq!((first.boolean.mean, first.influences), (1.0, vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+        // Majority of five: 5 * C(4, 2) / 2^4.
+        let majority = measure("majority", 5);
+        assert_eq!(majority.boolean.mean, 5.0 * 6.0 / 16.0);
+        assert_eq!(majority.histogram, [12, 0, 0, 20, 0, 0]);
+    }
+
+    /// MEAN shifts by 1/n at each of n flips: as_n = 1/n. The spectrum gives the same number (Eq. 17).
+    #[test]
+    fn the_real_values_of_mean_give_one_over_n() {
+        let found = measure("mean", 8);
+        assert!((found.real.mean - 1.0 / 8.0).abs() < 1e-6);
+        let profile = found.real_degree_profile.unwrap();
+        let by_spectrum: f64 = profile.iter().enumerate().map(|(degree, weight)| degree as f64 * weight).sum();
+        assert!((by_spectrum - found.real.mean).abs() < 1e-6);
+    }
+
+    #[test]
+    fn degrees_and_flips_agree_for_a_random_function() {
+        let found = measure("random:3", 10);
+        let profile = found.degree_profile.unwrap();
+        let by_spectrum: f64 = profile.iter().enumerate().map(|(degree, weight)| degree as f64 * weight).sum();
+        assert!((by_spectrum - found.boolean.mean).abs() < 1e-9);
+        assert!((profile.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn beyond_twenty_bits_it_is_sampled_with_an_error() {
+        let parity = measure("parity", 21);
+        assert_eq!((parity.boolean.mean, parity.boolean.std_error, parity.boolean.exact), (21.0, Some(0.0), false));
+        let majority = measure("majority", 21);
+        // n C(n-1, (n-1)/2) / 2^(n-1)
+        let expected = 21.0 * 184_756.0 / 1_048_576.0;
+        let error = majority.boolean.std_error.unwrap();
+        assert!((majority.boolean.mean - expected).abs() < 4.0 * error && error > 0.0, "{:?}", majority.boolean);
+        assert_eq!(majority.histogram.iter().sum::<u64>(), 2000);
+        assert!(majority.degree_profile.is_none());
+    }
+
+    #[test]
+    fn the_learnt_table_is_what_the_network_answers() {
+        let table = learnt_table(&Oracle::new("random:5", 7), 7).unwrap();
+        assert_eq!(table, Target::parse("random:5", 7).unwrap().table().unwrap());
+    }
+}
