@@ -14,17 +14,28 @@
 //! Inputs are bits; x1 is the most significant bit of a row of the table. Values are read in one of two [`Convention`]s.
 
 pub mod bits;
+pub mod complexity;
+mod convention;
 mod error;
 pub mod function;
+mod lanes;
 pub mod memory;
 pub mod named;
+pub mod real_sensitivity;
+pub mod sensitivity;
+mod simd;
+pub mod spectrum;
 pub mod table;
 pub mod vertical;
+pub mod walsh;
 
 pub use bits::Bits;
+pub use convention::Convention;
 pub use error::{Error, Result};
 pub use function::{BooleanFunction, RealFunction};
 pub use named::{Function, Named};
+pub use sensitivity::{SensitivityProfile, flip_counts, sensitivity_profile};
+pub use spectrum::Spectrum;
 pub use table::{RealTable, TruthTable};
 
 /// The largest truth table offered (8 GiB); memory usually says no before.

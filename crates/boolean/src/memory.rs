@@ -1,6 +1,10 @@
 //! Asking whether work fits in memory before allocating it, and allocating large arrays on huge pages.
 
 use crate::{Error, Result};
+use std::alloc::{self, Layout};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// Refuses n = 0 and n beyond `limit`.
 pub fn check_variables(n: usize, limit: usize) -> Result<()> {
@@ -69,28 +73,140 @@ unsafe impl Zeroable for f32 {}
 unsafe impl Zeroable for f64 {}
 unsafe impl Zeroable for crate::table::Line {}
 
-/// `len` zeros; large arrays ask for huge pages, which makes first touch and strided passes several times faster.
-pub fn zeroed<T: Zeroable>(len: usize) -> Vec<T> {
-    const HUGE_PAGE: usize = 2 << 20;
-    let bytes = len * size_of::<T>();
-    if bytes < 2 * HUGE_PAGE {
-        return vec![T::default(); len];
+/// A fixed number of numbers, aligned to cache lines; large arrays lie on huge pages, which makes first touch and strided
+/// passes several times faster. Otherwise a slice.
+pub struct Array<T: Zeroable> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: an Array owns its numbers, as a Vec does.
+unsafe impl<T: Zeroable + Send> Send for Array<T> {}
+unsafe impl<T: Zeroable + Sync> Sync for Array<T> {}
+
+impl<T: Zeroable> Array<T> {
+    /// `len` zeros. Ask [`check_fits`] first: like `Vec`, it aborts when memory runs out.
+    pub fn zeros(len: usize) -> Self {
+        let layout = Self::layout(len);
+        if layout.size() == 0 {
+            return Self { start: NonNull::dangling(), len };
+        }
+        // SAFETY: the layout is not empty; the memory is zeroed, and T: Zeroable.
+        let start = unsafe {
+            if layout.align() == HUGE_PAGE { huge::allocate_zeroed(layout) } else { alloc::alloc_zeroed(layout) }
+        };
+        match NonNull::new(start.cast()) {
+            Some(start) => Self { start, len },
+            None => alloc::handle_alloc_error(layout),
+        }
     }
-    let layout = std::alloc::Layout::array::<T>(len).expect("sizes were checked before");
-    // SAFETY: the layout is non-empty and is the one `Vec<T>` frees with; the memory is zeroed, and T: Zeroable.
-    unsafe {
-        let start = std::alloc::alloc_zeroed(layout);
-        if start.is_null() {
-            std::alloc::handle_alloc_error(layout);
+
+    fn layout(len: usize) -> Layout {
+        let bytes = len.checked_mul(size_of::<T>());
+        let align = if bytes.is_some_and(|bytes| bytes >= HUGE_PAGE) { HUGE_PAGE } else { CACHE_LINE };
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, align).ok());
+        layout.unwrap_or_else(|| panic!("an array of {len} entries exceeds the address space"))
+    }
+}
+
+const CACHE_LINE: usize = 64;
+const HUGE_PAGE: usize = 2 << 20;
+
+impl<T: Zeroable> Drop for Array<T> {
+    fn drop(&mut self) {
+        let layout = Self::layout(self.len);
+        // SAFETY: allocated in `zeros` with this layout.
+        unsafe {
+            match layout.align() {
+                _ if layout.size() == 0 => {}
+                HUGE_PAGE => huge::free(self.start.as_ptr().cast(), layout),
+                _ => alloc::dealloc(self.start.as_ptr().cast(), layout),
+            }
         }
-        #[cfg(target_os = "linux")]
-        {
-            // madvise wants whole pages; the pages at the ends stay small. A refusal only costs speed.
-            let first = (start as usize).next_multiple_of(4096);
-            let end = (start as usize + bytes) & !4095;
-            libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE);
+    }
+}
+
+/// Large arrays straight from the system: zero without being written, and on huge pages from the first touch. (The
+/// allocator would write zeros first, on one core and on small pages.)
+#[cfg(target_os = "linux")]
+mod huge {
+    use super::HUGE_PAGE;
+    use std::alloc::Layout;
+    use std::ptr::{null_mut, with_exposed_provenance_mut};
+
+    /// Null when the system refuses.
+    pub unsafe fn allocate_zeroed(layout: Layout) -> *mut u8 {
+        let bytes = layout.size().next_multiple_of(HUGE_PAGE);
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh mapping with room to align it; the ends that are not needed go back.
+        unsafe {
+            let mapped = libc::mmap(null_mut(), bytes + HUGE_PAGE, access, kind, -1, 0);
+            if mapped == libc::MAP_FAILED {
+                return null_mut();
+            }
+            let start = mapped.expose_provenance().next_multiple_of(HUGE_PAGE);
+            let before = start - mapped.addr();
+            if before > 0 {
+                libc::munmap(mapped, before);
+            }
+            if before < HUGE_PAGE {
+                libc::munmap(with_exposed_provenance_mut(start + bytes), HUGE_PAGE - before);
+            }
+            let start = with_exposed_provenance_mut(start);
+            libc::madvise(start, bytes, libc::MADV_HUGEPAGE); // a refusal only costs speed
+            start.cast()
         }
-        Vec::from_raw_parts(start.cast(), len, len)
+    }
+
+    pub unsafe fn free(start: *mut u8, layout: Layout) {
+        // SAFETY: mapped above, rounded up in the same way.
+        unsafe { libc::munmap(start.cast(), layout.size().next_multiple_of(HUGE_PAGE)) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod huge {
+    pub use std::alloc::{alloc_zeroed as allocate_zeroed, dealloc as free};
+}
+
+impl<T: Zeroable> Deref for Array<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `start` holds `len` initialised entries.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Zeroable> DerefMut for Array<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Zeroable> From<&[T]> for Array<T> {
+    fn from(values: &[T]) -> Self {
+        let mut array = Self::zeros(values.len());
+        array.copy_from_slice(values);
+        array
+    }
+}
+
+impl<T: Zeroable> Clone for Array<T> {
+    fn clone(&self) -> Self {
+        Self::from(&self[..])
+    }
+}
+
+impl<T: Zeroable + PartialEq> PartialEq for Array<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl<T: Zeroable + fmt::Debug> fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self[..].fmt(f)
     }
 }
 
@@ -106,9 +222,18 @@ mod tests {
     }
 
     #[test]
-    fn large_arrays_are_zero_and_can_be_freed() {
-        let array = zeroed::<i32>(3 << 20);
-        assert!(array.iter().all(|&x| x == 0));
+    fn arrays_are_zero_aligned_and_comparable() {
+        for len in [0, 1, 100, 3 << 20] {
+            let mut array = Array::<i32>::zeros(len);
+            assert!(array.iter().all(|&x| x == 0));
+            assert_eq!(array.as_ptr() as usize % if len == 0 { 1 } else { 64 }, 0);
+            let copy = array.clone();
+            assert_eq!(copy, array);
+            if let Some(last) = array.last_mut() {
+                *last = 1;
+                assert_ne!(copy, array);
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::bits::{Bits, word_of_row};
 use crate::function::{BooleanFunction, boolean};
+use crate::memory::Array;
 use crate::{MAX_TABLE_VARIABLES, Result, memory};
 
 /// How many 64-bit words make a [`Line`].
@@ -14,10 +15,10 @@ pub struct Line(pub [u64; LINE_WORDS]);
 
 /// The values of f: {0,1}^n -> {0,1} on all inputs. Row r is the input whose bits, x1 first, spell r in binary (x1 is the
 /// most significant); it is bit r % 64 of word r / 64. Rows beyond 2^n (only when n < 9) are padding and always 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TruthTable {
     n: usize,
-    lines: Vec<Line>,
+    lines: Array<Line>,
 }
 
 impl TruthTable {
@@ -26,7 +27,7 @@ impl TruthTable {
         memory::check_variables(n, MAX_TABLE_VARIABLES)?;
         let lines = (1usize << n).div_ceil(512);
         memory::check_fits(n, "the truth table", lines as u64 * 64, "sample (--method sampled)")?;
-        Ok(Self { n, lines: memory::zeroed(lines) })
+        Ok(Self { n, lines: Array::zeros(lines) })
     }
 
     /// The table of a closure over the bits of one input.
@@ -127,14 +128,14 @@ impl BooleanFunction for TruthTable {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RealTable {
     n: usize,
-    values: Vec<f64>,
+    values: Array<f64>,
     /// Relative precision of the values: 2^-52, or 2^-23 when they came from 32-bit floats.
     epsilon: f64,
 }
 
 impl RealTable {
     /// Takes 2^n values; `epsilon` is their relative precision (`f64::EPSILON`, or `f32::EPSILON` for data that was f32).
-    pub fn new(n: usize, values: Vec<f64>, epsilon: f64) -> Result<Self> {
+    pub fn new(n: usize, values: Array<f64>, epsilon: f64) -> Result<Self> {
         memory::check_variables(n, MAX_TABLE_VARIABLES)?;
         if values.len() != 1 << n {
             let problem = format!("a function of {n} variables has {} values, not {}", 1u64 << n, values.len());
@@ -149,7 +150,7 @@ impl RealTable {
         let n = f.variables();
         memory::check_variables(n, MAX_TABLE_VARIABLES)?;
         memory::check_fits(n, "the table of values", 8 << n, "sample (--method sampled)")?;
-        let mut values = memory::zeroed::<f64>(1 << n);
+        let mut values = Array::<f64>::zeros(1 << n);
         values.par_iter_mut().enumerate().with_min_len(4096).for_each(|(row, value)| {
             *value = f.value(&Bits::new(&[word_of_row(row as u64, n)], n));
         });
@@ -167,7 +168,7 @@ impl RealTable {
     }
 
     /// Gives the values back, to transform them in place.
-    pub fn into_values(self) -> Vec<f64> {
+    pub fn into_values(self) -> Array<f64> {
         self.values
     }
 

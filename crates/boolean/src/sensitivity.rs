@@ -1,0 +1,346 @@
+//! Sensitivity straight from the truth table: flips counted by XOR, shift and popcount, 512 inputs at a time.
+
+use crate::bits::LOW_VARIABLES;
+use crate::simd::{Isa, Kernel, dispatch};
+use crate::table::{LINE_WORDS, Line, TruthTable};
+use rayon::prelude::*;
+
+/// Lines worked on before moving on: 256 KiB, a part of a typical L2 cache.
+const PART: usize = 4096;
+/// Bits that count up to [`crate::MAX_TABLE_VARIABLES`] flips.
+const PLANES: usize = 6;
+/// Sensitivities that are possible: 0..=36, rounded up to what the planes can hold.
+const COUNTS: usize = 1 << PLANES;
+
+/// For each variable, how many inputs change their value when it is flipped: 2^n times its influence. Needs no transform
+/// and reads each part of the table once for the variables inside it, once for each of the others.
+pub fn flip_counts(table: &TruthTable) -> Vec<u64> {
+    let n = table.variables();
+    let parts = table.lines().par_chunks(PART).enumerate();
+    let add = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
+    let by_row_bit =
+        parts.map(|(index, part)| dispatch(FlipCounts { table, first: index * PART, part })).reduce(|| vec![0; n], add);
+    by_row_bit.into_iter().rev().collect()
+}
+
+/// Counts the flips whose lower input lies in one part, and doubles them.
+struct FlipCounts<'a> {
+    table: &'a TruthTable,
+    first: usize,
+    part: &'a [Line],
+}
+
+impl Kernel for FlipCounts<'_> {
+    type Output = Vec<u64>;
+
+    /// Flips by bit of the row: entry 0 is the last variable.
+    #[inline(always)]
+    fn run(self, _: Isa) -> Vec<u64> {
+        let n = self.table.variables();
+        let mut counts = [[0; LINE_WORDS]; COUNTS];
+        self.add_near(&mut counts);
+        for bit in 9..n {
+            self.add_far(&mut counts[bit], 1 << (bit - 9));
+        }
+        let mut flips = vec![0; n];
+        for (flips, counts) in flips.iter_mut().zip(&counts) {
+            *flips = 2 * counts.iter().sum::<u64>();
+        }
+        flips
+    }
+}
+
+/// Does something for each row bit below nine, a constant in each copy.
+macro_rules! for_each_near_bit {
+    (|$bit:ident| $body:expr) => { for_each_near_bit!(@ $bit, $body, 0 1 2 3 4 5 6 7 8) };
+    (@ $bit:ident, $body:expr, $($index:literal)*) => {$({
+        #[allow(non_upper_case_globals)]
+        const $bit: usize = $index;
+        $body;
+    })*};
+}
+
+impl FlipCounts<'_> {
+    /// Partners in the same line: all nine bits while the line is in a register. Bits from n on find padding, which the
+    /// caller does not look at.
+    #[inline(always)]
+    fn add_near(&self, counts: &mut [Counters; COUNTS]) {
+        let mut near = [[0; LINE_WORDS]; 9];
+        for line in self.part {
+            for_each_near_bit!(|BIT| add_ones(&mut near[BIT], &lower_difference_in_line::<BIT>(&line.0)));
+        }
+        counts[..9].copy_from_slice(&near);
+    }
+
+    /// Partners `step` lines further.
+    #[inline(always)]
+    fn add_far(&self, counts: &mut Counters, step: usize) {
+        let mut far = [0; LINE_WORDS];
+        if step < self.part.len() {
+            for pair in self.part.chunks_exact(2 * step) {
+                add_differing(&mut far, &pair[..step], &pair[step..]);
+            }
+        } else if self.first & step == 0 {
+            // The whole part has 0 at this bit.
+            add_differing(&mut far, self.part, &self.table.lines()[self.first + step..][..self.part.len()]);
+        }
+        *counts = far;
+    }
+}
+
+/// Adds the ones of each word to its counter: no sum across words inside a loop.
+#[inline(always)]
+fn add_ones(counts: &mut [u64; LINE_WORDS], words: &[u64; LINE_WORDS]) {
+    for k in 0..LINE_WORDS {
+        counts[k] += u64::from(words[k].count_ones());
+    }
+}
+
+#[inline(always)]
+fn add_differing(counts: &mut [u64; LINE_WORDS], a: &[Line], b: &[Line]) {
+    for (a, b) in a.iter().zip(b) {
+        let mut differs = a.0;
+        for k in 0..LINE_WORDS {
+            differs[k] ^= b.0[k];
+        }
+        add_ones(counts, &differs);
+    }
+}
+
+/// How many inputs are sensitive at how many of their bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensitivityProfile {
+    /// `by_value[v][s]`: inputs with f = v and exactly s sensitive bits, s = 0..=n.
+    pub by_value: [Vec<u64>; 2],
+    /// For each variable, x1 first: inputs whose value changes when it is flipped.
+    pub flips: Vec<u64>,
+}
+
+impl SensitivityProfile {
+    fn rows(&self) -> f64 {
+        self.by_value.iter().flatten().sum::<u64>() as f64
+    }
+
+    /// Inputs with exactly s sensitive bits, s = 0..=n.
+    pub fn histogram(&self) -> Vec<u64> {
+        self.by_value[0].iter().zip(&self.by_value[1]).map(|(zeros, ones)| zeros + ones).collect()
+    }
+
+    /// The most sensitive bits any input has.
+    pub fn max(&self) -> usize {
+        self.max_at(false).max(self.max_at(true)).unwrap_or(0)
+    }
+
+    /// The most sensitive bits any input with f = `value` has; `None` if there is no such input.
+    pub fn max_at(&self, value: bool) -> Option<usize> {
+        self.by_value[usize::from(value)].iter().rposition(|&count| count > 0)
+    }
+
+    /// Probability that flipping each variable, x1 first, of a random input changes f.
+    pub fn influences(&self) -> Vec<f64> {
+        self.flips.iter().map(|&count| count as f64 / self.rows()).collect()
+    }
+
+    /// as_n(f), the mean number of sensitive bits: the sum of the influences.
+    pub fn average_sensitivity(&self) -> f64 {
+        self.flips.iter().sum::<u64>() as f64 / self.rows()
+    }
+}
+
+/// Counts the sensitive bits of every input, on all cores.
+pub fn sensitivity_profile(table: &TruthTable) -> SensitivityProfile {
+    let n = table.variables();
+    let total = |counters: &Counters| counters.iter().sum();
+    let parts = (0..table.lines().len().div_ceil(PART)).into_par_iter();
+    let zero = || Box::new(Tally::default());
+    let tally = parts
+        .fold(zero, |mut tally, part| {
+            dispatch(CountPart { table, part, tally: &mut tally });
+            tally
+        })
+        .reduce(zero, |a, b| Box::new(a.plus(&b)));
+    let mut by_value = [vec![0; n + 1], vec![0; n + 1]];
+    for s in 0..=n {
+        by_value[1][s] = total(&tally.ones[s]);
+        by_value[0][s] = total(&tally.all[s]) - by_value[1][s];
+    }
+    by_value[0][0] -= table.padding(); // padding rows are 0 and never differ
+    SensitivityProfile { by_value, flips: tally.flips[..n].iter().rev().map(total).collect() }
+}
+
+/// What was counted so far.
+#[derive(Clone)]
+struct Tally {
+    /// Inputs by number of sensitive bits.
+    all: [Counters; COUNTS],
+    /// Those of them with f = 1.
+    ones: [Counters; COUNTS],
+    /// Sensitive inputs by row bit.
+    flips: [Counters; COUNTS],
+}
+
+/// One counter for each word of a line; their sum counts.
+type Counters = [u64; LINE_WORDS];
+
+impl Default for Tally {
+    fn default() -> Self {
+        let zeros = [[0; LINE_WORDS]; COUNTS];
+        Self { all: zeros, ones: zeros, flips: zeros }
+    }
+}
+
+impl Tally {
+    fn plus(&self, other: &Self) -> Self {
+        let sum = |a: &[Counters; COUNTS], b: &[Counters; COUNTS]| {
+            std::array::from_fn(|i| std::array::from_fn(|k| a[i][k] + b[i][k]))
+        };
+        Self {
+            all: sum(&self.all, &other.all),
+            ones: sum(&self.ones, &other.ones),
+            flips: sum(&self.flips, &other.flips),
+        }
+    }
+}
+
+struct CountPart<'a> {
+    table: &'a TruthTable,
+    part: usize,
+    tally: &'a mut Tally,
+}
+
+impl Kernel for CountPart<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: Isa) {
+        let (n, lines) = (self.table.variables(), self.table.lines());
+        for index in self.part * PART..lines.len().min((self.part + 1) * PART) {
+            let line = &lines[index].0;
+            // 512 counters side by side: plane p holds bit p of each.
+            let mut planes = [[0u64; LINE_WORDS]; PLANES];
+            // Rows beyond 2^n never differ from their partners at bits below n, and bits from n on must not count.
+            for_each_near_bit!(|BIT| if BIT < n {
+                add_one(&mut planes, difference_in_line::<BIT>(line), &mut self.tally.flips[BIT]);
+            });
+            for bit in 9..n {
+                let partner = &lines[index ^ 1 << (bit - 9)].0;
+                let mut differs = *line;
+                for k in 0..LINE_WORDS {
+                    differs[k] ^= partner[k];
+                }
+                add_one(&mut planes, differs, &mut self.tally.flips[bit]);
+            }
+            self.tally.add(&planes, line, n);
+        }
+    }
+}
+
+/// Adds one to the counters of the inputs in `differs`, and counts them.
+#[inline(always)]
+fn add_one(planes: &mut [[u64; LINE_WORDS]; PLANES], differs: [u64; LINE_WORDS], flips: &mut Counters) {
+    add_ones(flips, &differs);
+    let mut carry = differs;
+    for plane in planes.iter_mut() {
+        for k in 0..LINE_WORDS {
+            (plane[k], carry[k]) = (plane[k] ^ carry[k], plane[k] & carry[k]);
+        }
+    }
+}
+
+/// Which of the 512 inputs of a line change their value when row bit BIT < 9 is flipped.
+#[inline(always)]
+fn difference_in_line<const BIT: usize>(line: &[u64; LINE_WORDS]) -> [u64; LINE_WORDS] {
+    let mut differs = [0; LINE_WORDS];
+    for k in 0..LINE_WORDS {
+        differs[k] = line[k]
+            ^ if BIT < 6 {
+                let (upper, shift) = (LOW_VARIABLES[BIT % 6], 1 << BIT);
+                (line[k] & upper) >> shift | (line[k] & !upper) << shift
+            } else {
+                line[k ^ (1 << BIT >> 6)]
+            };
+    }
+    differs
+}
+
+/// Those of them that have 0 at that bit: half of each pair.
+#[inline(always)]
+fn lower_difference_in_line<const BIT: usize>(line: &[u64; LINE_WORDS]) -> [u64; LINE_WORDS] {
+    let mut differs = *line;
+    for k in 0..LINE_WORDS {
+        differs[k] = if BIT < 6 {
+            (line[k] ^ line[k] >> (1 << BIT % 6)) & !LOW_VARIABLES[BIT % 6]
+        } else {
+            (line[k] ^ line[k ^ (1 << BIT >> 6)]) & ((k >> (BIT.max(6) - 6) & 1) as u64).wrapping_sub(1)
+        };
+    }
+    differs
+}
+
+#[inline(always)]
+fn and(a: &[u64; LINE_WORDS], b: &[u64; LINE_WORDS], negate: bool) -> [u64; LINE_WORDS] {
+    let mut both = [0; LINE_WORDS];
+    for k in 0..LINE_WORDS {
+        both[k] = a[k] & if negate { !b[k] } else { b[k] };
+    }
+    both
+}
+
+impl Tally {
+    /// Adds 512 counters: inputs are split plane by plane, so that only counts that occur are looked at.
+    #[inline(always)]
+    fn add(&mut self, planes: &[[u64; LINE_WORDS]; PLANES], values: &[u64; LINE_WORDS], n: usize) {
+        let top = PLANES.min((n.ilog2() + 1) as usize);
+        // High planes first: prefix `count >> p` of every counter, for the prefixes that are possible.
+        let mut groups = [[0u64; LINE_WORDS]; COUNTS];
+        groups[0] = [!0; LINE_WORDS];
+        let mut prefixes = 1;
+        for p in (0..top).rev() {
+            for prefix in (0..prefixes).rev() {
+                let group = groups[prefix];
+                groups[2 * prefix] = and(&group, &planes[p], true);
+                groups[2 * prefix + 1] = and(&group, &planes[p], false);
+            }
+            prefixes = (n >> p) + 1;
+        }
+        for s in 0..=n {
+            add_ones(&mut self.all[s], &groups[s]);
+            add_ones(&mut self.ones[s], &and(&groups[s], values, false));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Named;
+
+    #[test]
+    fn profile_and_flip_counts_equal_flipping_every_bit() {
+        for n in 1..=15 {
+            for seed in 0..3 {
+                let table = Named::Random(seed).boolean_at(n).unwrap().table().unwrap();
+                let profile = sensitivity_profile(&table);
+                let mut by_value = [vec![0; n + 1], vec![0; n + 1]];
+                let mut flips = vec![0; n];
+                for row in 0..table.rows() {
+                    let differs = |i: usize| table.get(row) != table.get(row ^ 1 << (n - 1 - i));
+                    (0..n).filter(|&i| differs(i)).for_each(|i| flips[i] += 1);
+                    by_value[usize::from(table.get(row))][(0..n).filter(|&i| differs(i)).count()] += 1;
+                }
+                assert_eq!(profile, SensitivityProfile { by_value, flips: flips.clone() }, "n={n} seed={seed}");
+                assert_eq!(flip_counts(&table), flips, "n={n} seed={seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_tables_take_the_same_paths() {
+        let table = Named::Dictator(2).boolean_at(19).unwrap().table().unwrap();
+        let mut flips = vec![0; 19];
+        flips[1] = 1 << 19;
+        assert_eq!(flip_counts(&table), flips);
+        assert_eq!(sensitivity_profile(&table).flips, flips);
+        assert_eq!(sensitivity_profile(&table).histogram()[1], 1 << 19);
+    }
+}

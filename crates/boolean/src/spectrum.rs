@@ -1,0 +1,328 @@
+//! Fourier-Walsh spectra: f = sum over S of lambda_S chi_S, where chi_S(x) is the product of the signs of x_i, i in S.
+
+use crate::lanes::LANES;
+use crate::memory::Array;
+use crate::simd::{Isa, Kernel, dispatch};
+use crate::table::{RealTable, TruthTable};
+use crate::walsh::{block_len, transform, transform_between_blocks, transform_block};
+use crate::{Convention, Error, MAX_SPECTRUM_VARIABLES, Result, memory};
+use rayon::prelude::*;
+
+/// All 2^n Fourier-Walsh coefficients of a function, and what is read off them.
+///
+/// A set S of variables is a number whose bits, x1 most significant, tell its members, like the rows of a truth table.
+/// Signs follow O'Donnell: bit 0 is +1, bit 1 is -1, so parity's one coefficient is +1.
+#[derive(Clone, Debug)]
+pub struct Spectrum {
+    n: usize,
+    convention: Convention,
+    coefficients: Coefficients,
+    degree_profile: Vec<f64>,
+    spectral_norm: f64,
+    degree: usize,
+}
+
+/// Coefficients before the division by 2^n.
+#[derive(Clone, Debug)]
+enum Coefficients {
+    /// Of (-1)^f: whole numbers, exact.
+    Signs(Array<i32>),
+    /// Of a real function, in f64.
+    Real(Array<f64>),
+}
+
+impl Spectrum {
+    /// The spectrum of (-1)^f, exact. Refuses, before allocating, what would not fit in memory.
+    pub fn of(table: &TruthTable) -> Result<Self> {
+        let n = table.variables();
+        check_size(n, size_of::<i32>())?;
+        let mut sums = Array::<i32>::zeros(1 << n);
+        // Fill and transform each block while it is in the cache: the array is not read before it is written.
+        let block = block_len::<i32>().min(sums.len());
+        sums.par_chunks_mut(block).enumerate().for_each(|(index, entries)| {
+            fill_signs(&table.words()[index * block / 64..], entries);
+            transform_block(entries);
+        });
+        transform_between_blocks(&mut sums);
+        let scale = (0.5f64).powi(n as i32);
+        let sums_by_degree = by_degree(&sums, n);
+        // Whole numbers: squares sum to 4^n <= 2^60 by Parseval, absolute values to at most 2^45.
+        let degree_profile = sums_by_degree.iter().map(|d| d.squares as f64 * scale * scale).collect();
+        let spectral_norm = sums_by_degree.iter().map(|d| d.absolute).sum::<u64>() as f64 * scale;
+        let degree = sums_by_degree.iter().rposition(|d| d.squares > 0).unwrap_or(0);
+        let coefficients = Coefficients::Signs(sums);
+        Ok(Self { n, convention: Convention::PlusMinus, coefficients, degree_profile, spectral_norm, degree })
+    }
+
+    /// The spectrum of a real function, values as they are. Coefficients below the rounding error of the values count as
+    /// zero for the degree.
+    pub fn of_real(table: RealTable) -> Result<Self> {
+        let n = table.variables();
+        check_size(n, 0)?; // transformed in place
+        let largest = table.values().iter().fold(0f64, |largest, v| largest.max(v.abs()));
+        let negligible = table.epsilon() * largest * (n + 1) as f64;
+        let mut sums = table.into_values();
+        transform(&mut sums);
+        let scale = (0.5f64).powi(n as i32);
+        let sums_by_degree = by_degree(&sums, n);
+        let degree_profile = sums_by_degree.iter().map(|d| d.squares * scale * scale).collect();
+        let spectral_norm = sums_by_degree.iter().map(|d| d.absolute).sum::<f64>() * scale;
+        let degree = sums_by_degree.iter().rposition(|d| d.largest * scale > negligible).unwrap_or(0);
+        let coefficients = Coefficients::Real(sums);
+        Ok(Self { n, convention: Convention::AsGiven, coefficients, degree_profile, spectral_norm, degree })
+    }
+
+    /// The same function with values in another convention: for f in {0,1}, (-1)^f = 1 - 2f.
+    pub fn in_convention(mut self, convention: Convention) -> Self {
+        if (self.convention, convention) == (Convention::PlusMinus, Convention::ZeroOne) {
+            let (mean, mean_01) = (self.coefficient(0), (1.0 - self.coefficient(0)) / 2.0);
+            self.spectral_norm = (self.spectral_norm - mean.abs()) / 2.0 + mean_01.abs();
+            self.degree_profile.iter_mut().for_each(|weight| *weight /= 4.0);
+            self.degree_profile[0] = mean_01 * mean_01;
+            self.convention = Convention::ZeroOne;
+        }
+        self
+    }
+
+    /// n, the number of variables.
+    pub fn variables(&self) -> usize {
+        self.n
+    }
+
+    /// lambda_S, for S as a number (x1 most significant).
+    pub fn coefficient(&self, set: u64) -> f64 {
+        let sum = match &self.coefficients {
+            Coefficients::Signs(sums) => f64::from(sums[set as usize]),
+            Coefficients::Real(sums) => sums[set as usize],
+        };
+        let coefficient = sum * (0.5f64).powi(self.n as i32);
+        match (self.convention, set) {
+            (Convention::ZeroOne, 0) => (1.0 - coefficient) / 2.0,
+            (Convention::ZeroOne, _) => -coefficient / 2.0,
+            _ => coefficient,
+        }
+    }
+
+    /// All coefficients, S = 0, 1, ..., 2^n - 1.
+    pub fn coefficients(&self) -> impl Iterator<Item = f64> {
+        (0..1u64 << self.n).map(|set| self.coefficient(set))
+    }
+
+    /// The largest |S| with lambda_S not 0: the degree as a polynomial. (The constant 0 has degree 0 here.)
+    pub fn degree(&self) -> usize {
+        self.degree
+    }
+
+    /// d_i, the sum of lambda_S^2 over |S| = i, for i = 0..=n.
+    pub fn degree_profile(&self) -> &[f64] {
+        &self.degree_profile
+    }
+
+    /// The sum of |lambda_S|.
+    pub fn spectral_norm(&self) -> f64 {
+        self.spectral_norm
+    }
+
+    /// The sum of lambda_S^2 over |S| > k.
+    pub fn weight_above(&self, k: usize) -> f64 {
+        self.degree_profile.iter().skip(k + 1).sum()
+    }
+
+    /// E[f(x) f(y)] for y a copy of x with correlation `rho` at each bit: the sum of rho^|S| lambda_S^2.
+    pub fn noise_stability(&self, rho: f64) -> f64 {
+        self.degree_profile.iter().rev().fold(0.0, |sum, weight| sum * rho + weight)
+    }
+
+    /// The sum of lambda_S^2, which by Parseval is E[f^2].
+    pub fn sum_of_squares(&self) -> f64 {
+        self.degree_profile.iter().sum()
+    }
+
+    /// The sum of |S| lambda_S^2, which by Eq. 17 of Hahn & Rofin is the average sensitivity.
+    pub fn average_sensitivity(&self) -> f64 {
+        self.degree_profile.iter().enumerate().map(|(i, weight)| i as f64 * weight).sum()
+    }
+}
+
+fn check_size(n: usize, bytes_per_entry: usize) -> Result<()> {
+    let instead = "--measures influences, or sample (--method sampled)";
+    memory::check_variables(n, crate::MAX_TABLE_VARIABLES)?;
+    memory::check_fits(n, "the spectrum", (bytes_per_entry as u64) << n, instead)?;
+    if n > MAX_SPECTRUM_VARIABLES {
+        let problem = format!("n={n} is too large for an exact spectrum, which stops at n={MAX_SPECTRUM_VARIABLES}");
+        return Err(Error::Memory(format!("{problem}; ask for {instead}")));
+    }
+    Ok(())
+}
+
+/// +1 for each 0 bit, -1 for each 1 bit.
+fn fill_signs(words: &[u64], entries: &mut [i32]) {
+    struct Fill<'a>(&'a [u64], &'a mut [i32]);
+    impl Kernel for Fill<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run(self, _: Isa) {
+            for (word, entries) in self.0.iter().zip(self.1.chunks_mut(64)) {
+                for (bit, entry) in entries.iter_mut().enumerate() {
+                    *entry = 1 - 2 * (word >> bit & 1) as i32;
+                }
+            }
+        }
+    }
+    dispatch(Fill(words, entries));
+}
+
+/// A transformed entry, and the type that sums of its squares need.
+trait Entry: Copy + Send + Sync {
+    type Sum: Copy + Default + Send + Sync + PartialOrd + std::ops::AddAssign;
+    fn square(self) -> Self::Sum;
+    fn absolute(self) -> Self::Sum;
+}
+
+impl Entry for i32 {
+    type Sum = u64;
+    #[inline(always)]
+    fn square(self) -> u64 {
+        (i64::from(self) * i64::from(self)) as u64
+    }
+    #[inline(always)]
+    fn absolute(self) -> u64 {
+        u64::from(self.unsigned_abs())
+    }
+}
+
+impl Entry for f64 {
+    type Sum = f64;
+    #[inline(always)]
+    fn square(self) -> f64 {
+        self * self
+    }
+    #[inline(always)]
+    fn absolute(self) -> f64 {
+        self.abs()
+    }
+}
+
+/// Sums over the sets of one size.
+#[derive(Clone, Copy, Debug, Default)]
+struct DegreeSums<S> {
+    squares: S,
+    absolute: S,
+    largest: S,
+}
+
+/// Sums of squares and absolute values by |S|, on all cores. Parts are added in order, so floats are reproducible.
+fn by_degree<T: Entry>(sums: &[T], n: usize) -> Vec<DegreeSums<T::Sum>> {
+    const PART: usize = 1 << 16;
+    let parts: Vec<_> = sums
+        .par_chunks(PART)
+        .enumerate()
+        .map(|(index, part)| {
+            let outside = (index as u64).count_ones() as usize;
+            let mut degrees = vec![DegreeSums::default(); n + 1];
+            for (inside, sums) in dispatch(SumPart(part)).into_iter().enumerate().take(n + 1 - outside) {
+                degrees[outside + inside] = sums;
+            }
+            degrees
+        })
+        .collect();
+    parts.into_iter().fold(vec![DegreeSums::default(); n + 1], |mut total, part| {
+        for (total, part) in total.iter_mut().zip(&part) {
+            total.squares += part.squares;
+            total.absolute += part.absolute;
+            total.largest = if part.largest > total.largest { part.largest } else { total.largest };
+        }
+        total
+    })
+}
+
+/// Sums over at most 2^16 entries, by the number of ones in their index.
+struct SumPart<'a, T>(&'a [T]);
+
+impl<T: Entry> Kernel for SumPart<'_, T> {
+    type Output = Vec<DegreeSums<T::Sum>>;
+
+    #[inline(always)]
+    fn run(self, _: Isa) -> Self::Output {
+        let mut degrees = vec![DegreeSums::default(); 17];
+        let mut add = |degree: usize, squares, absolute, largest| {
+            let sums: &mut DegreeSums<T::Sum> = &mut degrees[degree];
+            sums.squares += squares;
+            sums.absolute += absolute;
+            sums.largest = if largest > sums.largest { largest } else { sums.largest };
+        };
+        let (rows, rest) = self.0.as_chunks::<LANES>();
+        // Rows of 16 whose index has `ones` ones share their lanes' degrees.
+        let mut squares = [[T::Sum::default(); LANES]; 13];
+        let mut absolutes = squares;
+        let mut largests = squares;
+        for (index, row) in rows.iter().enumerate() {
+            let ones = index.count_ones() as usize;
+            let (squares, absolutes, largests) = (&mut squares[ones], &mut absolutes[ones], &mut largests[ones]);
+            for lane in 0..LANES {
+                squares[lane] += row[lane].square();
+                let absolute = row[lane].absolute();
+                absolutes[lane] += absolute;
+                largests[lane] = if absolute > largests[lane] { absolute } else { largests[lane] };
+            }
+        }
+        for ones in 0..13 {
+            for lane in 0..LANES {
+                let degree = ones + lane.count_ones() as usize;
+                add(degree, squares[ones][lane], absolutes[ones][lane], largests[ones][lane]);
+            }
+        }
+        for (index, entry) in rest.iter().enumerate() {
+            add(index.count_ones() as usize, entry.square(), entry.absolute(), entry.absolute());
+        }
+        degrees
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Named;
+
+    fn spectrum(name: &str, n: usize) -> Spectrum {
+        Spectrum::of(&name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn parity_is_one_monomial() {
+        for n in [1, 2, 7, 13, 20] {
+            let parity = spectrum("parity", n);
+            assert_eq!(parity.coefficient((1 << n) - 1), 1.0);
+            assert_eq!((parity.degree(), parity.spectral_norm(), parity.average_sensitivity()), (n, 1.0, n as f64));
+        }
+    }
+
+    #[test]
+    fn inner_product_is_bent() {
+        let bent = spectrum("inner-product", 12);
+        assert!(bent.coefficients().all(|c| c.abs() == 1.0 / 64.0));
+        assert_eq!(bent.spectral_norm(), 64.0);
+    }
+
+    #[test]
+    fn conventions_differ_by_the_affine_map() {
+        let table = "majority".parse::<Named>().unwrap().boolean_at(5).unwrap().table().unwrap();
+        let values: Vec<f64> = (0..32).map(|row| f64::from(u8::from(table.get(row)))).collect();
+        let direct = Spectrum::of_real(RealTable::new(5, Array::from(&values[..]), f64::EPSILON).unwrap()).unwrap();
+        let mapped = Spectrum::of(&table).unwrap().in_convention(Convention::ZeroOne);
+        assert_eq!(direct.degree(), mapped.degree());
+        assert!((direct.spectral_norm() - mapped.spectral_norm()).abs() < 1e-12);
+        for (a, b) in direct.coefficients().zip(mapped.coefficients()) {
+            assert!((a - b).abs() < 1e-12);
+        }
+        for (a, b) in direct.degree_profile().iter().zip(mapped.degree_profile()) {
+            assert!((a - b).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn too_large_is_refused_with_what_to_do() {
+        let error = check_size(34, 4).unwrap_err().to_string();
+        assert!(error.contains("n=34") && error.contains("--measures influences"), "{error}");
+    }
+}
