@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use pudica_data::DataError;
+use pudica_nn::NnError;
+use pudica_probe::ProbeError;
+
 /// The error of every fallible function in this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -94,6 +98,31 @@ impl Error {
 
     pub(crate) fn damaged(path: &Path, problem: impl ToString) -> Self {
         Error::Damaged { path: path.into(), problem: problem.to_string() }
+    }
+}
+
+impl From<NnError> for Error {
+    fn from(error: NnError) -> Self {
+        match error {
+            NnError::Setting { setting, problem } => Error::setting(setting, problem),
+            NnError::File { path, source } => Error::Io { action: "use", path, source },
+            other => Error::Training(other.to_string()),
+        }
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Error::Training(error.to_string())
+    }
+}
+
+impl From<ProbeError> for Error {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Network(error) => error.into(),
+            other => Error::Training(other.to_string()),
+        }
     }
 }
 

@@ -5,12 +5,15 @@
 //! - [`plan`]: the ordered list of runs a recipe means.
 //! - [`execute`]: makes the runs of a plan on several threads, telling [`Event`]s; running again continues.
 //! - [`store`]: runs as folders.
-//! - [`trainer`]: what training must offer; [`statistics`]: what is computed from many runs.
+//! - [`networks`]: the real training and measuring; [`trainer`]: what the rest needs of it.
+//! - [`statistics`]: what is computed from many runs.
 
 pub mod config;
 mod error;
-mod events;
+mod estimate;
+pub mod events;
 mod execute;
+pub mod networks;
 pub mod plan;
 pub mod recipe;
 mod results;
@@ -22,8 +25,10 @@ mod work;
 
 pub use config::RunConfig;
 pub use error::{Error, Result};
+pub use estimate::{TimeEstimate, estimate};
 pub use events::{Event, Observer, Tally};
 pub use execute::execute;
+pub use networks::NetworkTrainer;
 pub use plan::Plan;
 pub use recipe::Recipe;
 pub use results::write_results;

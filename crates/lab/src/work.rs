@@ -20,16 +20,24 @@ const OVERHEAD: f64 = 1e6;
 impl Work {
     /// The work of a run.
     pub fn of(config: &RunConfig) -> Work {
-        let batch = pass(config, config.train.batch as f64);
-        let steps = config.train.steps as f64;
-        let tracked = config.train.steps.checked_div(config.track.every).unwrap_or(0) as f64;
         let cube = 2f64.powi(config.n.min(60) as i32);
-        let passes = |batches: usize| (batches as f64).min((cube / config.train.batch as f64).ceil());
-        let noisy = passes(config.measure.batches) * (config.measure.draws + 2) as f64;
+        let rows = config.train.batch as f64;
+        let batch = pass(config, rows.min(cube));
+        let tracked = config.train.steps.checked_div(config.track.every).unwrap_or(0) as f64;
+        // Averages without noise take every string once when the batches would hold more; noise needs every pass.
+        let plain = |batches: usize| (batches as f64).min((cube / rows).ceil());
+        let noisy = config.measure.batches as f64 * (config.measure.draws + 1) as f64;
         Work {
-            train: batch * (STEP_IN_FORWARDS * steps + tracked * (config.track.draws + 2) as f64),
-            measure: batch * (passes(config.eval.batches) + noisy),
+            train: Work::of_step(config) * config.train.steps as f64
+                + batch * tracked * (config.track.draws + 3) as f64,
+            measure: batch * (plain(config.eval.batches) + plain(config.measure.batches) + noisy),
         }
+    }
+
+    /// The work of one training step.
+    pub fn of_step(config: &RunConfig) -> f64 {
+        let set = if config.train.set_size > 0 { config.train.set_size } else { usize::MAX };
+        STEP_IN_FORWARDS * pass(config, config.train.batch.min(set) as f64)
     }
 
     /// All of it.
@@ -63,9 +71,8 @@ mod tests {
         large.measure.draws += 10;
         assert!(Work::of(&large).measure > Work::of(&small).measure);
         // n = 10 has 1,024 strings: one batch holds them all, however many are asked for.
-        large.measure.batches *= 10;
+        let few = Work::of(&large).measure;
         large.eval.batches *= 10;
-        large.measure.draws -= 10;
-        assert_eq!(Work::of(&large).measure, Work::of(&small).measure);
+        assert_eq!(Work::of(&large).measure, few);
     }
 }

@@ -205,3 +205,13 @@ fn progress_only_grows_and_ends_complete() {
     assert!(seen.len() > 6 && seen.is_sorted(), "{seen:?}");
     assert!((seen.last().unwrap() - 1.0).abs() < 1e-9);
 }
+
+#[test]
+fn the_estimate_of_time_is_about_right() {
+    let trainer = FakeTrainer { step_time: Duration::from_millis(2) };
+    let plan = plan(RECIPE, &["measure.batches=1", "eval.batches=1"]);
+    let estimate = pudica_lab::estimate(&plan, &trainer, 2).unwrap();
+    // 6 runs of 200 steps of at least 2 ms, two at a time; measuring adds a few passes to each.
+    assert!((0.6..1.5).contains(&estimate.seconds), "{estimate:?}");
+    assert_eq!((estimate.by_shape.len(), estimate.shapes_measured), (1, 1));
+}

@@ -1,5 +1,7 @@
 //! What can be run: every rule about settings, with the sentence a user reads when it is broken.
 
+use pudica_data::Target;
+
 use super::{Embed, ModelKind, RunConfig};
 use crate::error::{Error, Result};
 
@@ -139,7 +141,12 @@ impl RunConfig {
             );
             return Err(Error::setting("target", problem));
         }
-        Ok(())
+        let named = match &target {
+            TargetName::Named(name) => name,
+            TargetName::Completion { of, .. } => of,
+            TargetName::Run(_) => return Ok(()),
+        };
+        Target::parse(named, self.n).map(|_| ()).map_err(|error| Error::setting("target", error.to_string()))
     }
 }
 

@@ -1,0 +1,165 @@
+//! Real (tiny) networks through the whole laboratory.
+
+use std::path::Path;
+use std::time::Duration;
+
+use pudica_lab::{Event, NetworkTrainer, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute};
+
+const TINY: &str = "
+title = 'tiny'
+[quick.settings]
+n = 5
+model.d = 8
+train.batch = 16
+train.steps = 60
+train.lr = 0.01
+eval.batches = 4
+measure.batches = 2
+measure.draws = 3
+track.draws = 3
+[[quick.sweep]]
+name = 'all'
+grid.target = ['parity', 'mean']
+grid.seed = '0..2'
+";
+
+fn plan(text: &str, overrides: &[&str]) -> Plan {
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    Plan::new(&Recipe::parse("tiny.toml", text).unwrap(), None, &overrides).unwrap()
+}
+
+fn run(plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
+    execute(plan, folder, jobs, &NetworkTrainer::on("cpu").unwrap(), &|_: &Event| {}, stop).unwrap()
+}
+
+/// Everything of every run but the time it took.
+fn numbers(folder: &Path) -> Vec<(String, String, Vec<u8>)> {
+    let runs = SweepFolder::open(folder).unwrap().runs().unwrap();
+    let of = |run: &pudica_lab::store::SweepRun| {
+        let summary = run.summary.as_ref().expect("the run has ended");
+        let mut metrics = run.folder.metrics().unwrap();
+        metrics.iter_mut().for_each(|line| {
+            line.remove("seconds");
+        });
+        let weights = std::fs::read(run.folder.weights_path()).unwrap();
+        (format!("{:?} {:?}", summary.measures, summary.detail), format!("{metrics:?}"), weights)
+    };
+    runs.iter().map(of).collect()
+}
+
+#[test]
+fn interrupted_or_not_on_one_thread_or_two_the_numbers_are_bit_equal() {
+    let plan = plan(TINY, &["track.every=20"]);
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
+    let mut wait = Duration::from_millis(5);
+    let mut calls = 0;
+    loop {
+        let stop = Stop::new();
+        let tally = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(wait);
+                stop.request();
+            });
+            run(&plan, parts.path(), 2, &stop)
+        });
+        calls += 1;
+        // Longer and longer, so that a slow machine finishes too.
+        wait = wait.mul_f64(1.3);
+        if tally.remaining == 0 {
+            break;
+        }
+    }
+    assert!(calls > 1, "the sweep was interrupted");
+    assert_eq!(numbers(whole.path()), numbers(parts.path()));
+}
+
+#[test]
+fn every_measure_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&plan(TINY, &["seed=0", "measure.set_size=8", "train.set_size=32"]), folder.path(), 2, &Stop::new());
+    for run in SweepFolder::open(folder.path()).unwrap().runs().unwrap() {
+        let summary = run.summary.unwrap();
+        let expected = [
+            "eval_loss",
+            "eval_accuracy",
+            "train_accuracy",
+            "sharpness",
+            "sharpness_std_error",
+            "output_shift",
+            "set_sharpness",
+            "set_sharpness_std_error",
+            "blowup",
+            "blowup_std_error",
+            "blowup_theory",
+            "param_norm",
+            "average_sensitivity",
+        ];
+        for name in expected {
+            assert!(summary.measure(name).is_some(), "{name} is missing from {:?}", summary.measures);
+        }
+        assert!(summary.detail.contains_key("sensitivity") && summary.detail.contains_key("blowup"));
+    }
+}
+
+#[test]
+fn a_loss_that_diverges_marks_the_run_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tally = run(&plan(TINY, &["train.lr=0.01,1e30", "target=parity", "seed=0"]), folder.path(), 2, &Stop::new());
+    assert_eq!((tally.failed, tally.converged + tally.discarded), (1, 1));
+    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let failed = runs[1].summary.as_ref().unwrap();
+    assert_eq!(failed.outcome, Outcome::Failed);
+    assert!(failed.problem.as_ref().unwrap().contains("at step 2"), "{failed:?}");
+}
+
+const STAGES: &str = "
+title = 'stages'
+[quick.settings]
+n = 4
+model.d = 16
+train.lr = 0.01
+train.steps = 150
+eval.batches = 1
+measure.batches = 1
+measure.draws = 2
+[[quick.sweep]]
+name = 'learn'
+set.target = 'random:1'
+set.train.set_size = 3
+[[quick.sweep]]
+name = 'refit'
+follows = 'learn'
+set.target = 'run:{id}'
+set.train.steps = 1
+[[quick.sweep]]
+name = 'completion'
+follows = 'learn'
+set.target = 'completion:0:3:0:{target}'
+set.train.steps = 1
+";
+
+#[test]
+fn students_learn_what_their_teacher_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let tally = run(&plan(STAGES, &[]), folder.path(), 2, &Stop::new());
+    assert_eq!((tally.skipped, tally.remaining), (0, 0), "three strings are fitted exactly, so the student runs");
+}
+
+#[test]
+fn the_scratchpad_runs_and_decodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let overrides =
+        ["model.kind=encoder-decoder", "target=parity", "seed=0", "train.steps=3", "measure.sensitivity_samples=0"];
+    run(&plan(TINY, &overrides), folder.path(), 1, &Stop::new());
+    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let summary = runs[0].summary.as_ref().unwrap();
+    assert!((0.0..=1.0).contains(&summary.measure("decode_accuracy").unwrap()));
+    assert!(summary.measure("blowup_encoder").is_some() && summary.measure("blowup_decoder").is_some());
+    assert!(summary.measure("average_sensitivity").is_none());
+}
+
+#[test]
+fn devices_that_are_not_there_are_explained() {
+    assert!(NetworkTrainer::on("tpu").unwrap_err().to_string().contains("tpu"));
+}

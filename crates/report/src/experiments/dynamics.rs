@@ -1,0 +1,269 @@
+//! Measures while PARITY is learnt, aligned at convergence: Figures 3, 12, 13 and 14.
+
+use pudica_lab::statistics::{AlignedPoint, Curve, align, mean};
+use serde_json::{Map, Value, json};
+
+use super::{Findings, Table, with_interval};
+use crate::figure::colour::{PALETTE, point};
+use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::published::FIG_3_WINDOW;
+use crate::sweep::Sweep;
+
+/// The weight decay of Fig. 3: the paper's default.
+const FIG_3_DECAY: f64 = 0.1;
+
+/// What is tracked: its name in the metrics, its label, and whether it spans powers of ten.
+const TRACKED: [(&str, &str, bool); 4] = [
+    ("loss", "loss", true),
+    ("sharpness", "sharpness", false),
+    ("param_norm", "parameter norm", false),
+    ("blowup", "LayerNorm blowup", true),
+];
+
+/// The tracked run of one network.
+struct Tracked {
+    weight_decay: f64,
+    converged_at: u64,
+    lines: Vec<Map<String, Value>>,
+}
+
+/// `hahn/dynamics`.
+pub fn around_convergence(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let tracked = converged(sweep);
+    let decays = decays(sweep);
+    let shown = if decays.contains(&FIG_3_DECAY) { FIG_3_DECAY } else { decays.first().copied().unwrap_or(0.0) };
+    let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == shown).collect();
+    let note = note(sweep, &tracked);
+    let panels = TRACKED[..2].iter().map(|quantity| aligned_panel(&own, quantity, quantity.1, window(sweep))).collect();
+    findings.draw(
+        "fig3",
+        "Figure 3",
+        &format!("Loss and sharpness around the step where the loss first falls below {} (0 on the axis), weight decay {shown}, mean of {} converged runs with its 95 % interval, drawn where at least a quarter of the runs remain.", threshold(sweep), own.len()),
+        Figure { panels, columns: 2, note: note.clone(), ..Figure::default() },
+    );
+    findings.draw(
+        "fig12",
+        "Figure 12",
+        "The four tracked measures around convergence, one column for each weight decay (wd).",
+        grid(&tracked, &decays, &note, window(sweep)),
+    );
+    findings.draw(
+        "fig14",
+        "Figure 14",
+        "Parameter norm and LayerNorm blowup after convergence: the mean path at each weight decay, from convergence (symbol) onwards.",
+        paths(&tracked, &decays, note),
+    );
+    add_statistics(&mut findings, sweep, &tracked, &decays);
+    findings
+}
+
+/// `hahn/dynamics-long`.
+pub fn long(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let (tracked, decays) = (converged(sweep), decays(sweep));
+    findings.draw(
+        "fig13",
+        "Figure 13",
+        "The four tracked measures long after convergence, one column for each weight decay (wd).",
+        grid(&tracked, &decays, &note(sweep, &tracked), None),
+    );
+    add_statistics(&mut findings, sweep, &tracked, &decays);
+    findings
+}
+
+/// All runs whose loss has fallen below the threshold, finished or not.
+fn converged(sweep: &Sweep) -> Vec<Tracked> {
+    let mut all = Vec::new();
+    for run in &sweep.runs {
+        let lines = run.folder.metrics().unwrap_or_default();
+        let below = |line: &&Map<String, Value>| {
+            value(line, "loss").is_some_and(|loss| loss < run.config.track.converged_below)
+        };
+        if let Some(at) = lines.iter().find(below).and_then(|line| line.get("step")).and_then(Value::as_u64) {
+            all.push(Tracked { weight_decay: run.config.train.weight_decay, converged_at: at, lines });
+        }
+    }
+    all
+}
+
+fn value(line: &Map<String, Value>, name: &str) -> Option<f64> {
+    line.get(name).and_then(Value::as_f64)
+}
+
+fn decays(sweep: &Sweep) -> Vec<f64> {
+    sweep.different(|config| config.train.weight_decay)
+}
+
+fn threshold(sweep: &Sweep) -> f64 {
+    sweep.runs.first().map_or(0.01, |run| run.config.track.converged_below)
+}
+
+fn note(sweep: &Sweep, tracked: &[Tracked]) -> String {
+    let runs = sweep.record.runs.len();
+    format!("{} scale · {} of {runs} runs reached a loss below {}", sweep.record.scale, tracked.len(), threshold(sweep))
+}
+
+/// At the published length of training, the published window; otherwise everything.
+fn window(sweep: &Sweep) -> Option<(i64, i64)> {
+    sweep.runs.first().filter(|run| run.config.train.steps == 20_000).map(|_| FIG_3_WINDOW)
+}
+
+fn curves(runs: &[&Tracked], quantity: &str) -> Vec<Curve> {
+    let curve = |run: &&Tracked| Curve {
+        converged_at: run.converged_at,
+        points: run
+            .lines
+            .iter()
+            .filter_map(|line| Some((line.get("step")?.as_u64()?, value(line, quantity)?)))
+            .collect(),
+    };
+    runs.iter().map(curve).collect()
+}
+
+fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, window: Option<(i64, i64)>) -> Panel {
+    let (name, label, log) = *quantity;
+    let place = TRACKED.iter().position(|known| known.0 == name).unwrap_or(0);
+    let points: Vec<AlignedPoint> = align(&curves(runs, name))
+        .into_iter()
+        .filter(|point| window.is_none_or(|(from, to)| (from..=to).contains(&point.offset)))
+        .collect();
+    let style = Style::line(PALETTE[place]);
+    // On a log axis an interval that reaches below 0 is cut at a tenth of the mean.
+    let low = |point: &AlignedPoint| if log { point.value.low.max(point.value.mean / 10.0) } else { point.value.low };
+    let band = points.iter().map(|point| (point.offset as f64, low(point), point.value.high)).collect();
+    let line = points.iter().map(|point| (point.offset as f64, point.value.mean)).collect();
+    Panel {
+        title: title.into(),
+        x: Axis::linear("steps since convergence"),
+        y: if log { Axis::log(label) } else { Axis::linear(label) },
+        marks: vec![
+            Mark::Moment(0.0),
+            Mark::Band { points: band, style: style.clone().faint(0.18) },
+            Mark::Line { points: line, style },
+        ],
+    }
+}
+
+/// A row for each quantity, a column for each weight decay.
+fn grid(tracked: &[Tracked], decays: &[f64], note: &str, window: Option<(i64, i64)>) -> Figure {
+    let mut panels = Vec::new();
+    for quantity in &TRACKED {
+        for decay in decays {
+            let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == *decay).collect();
+            let title = format!("{}, wd = {decay}", quantity.1.trim_start_matches("LayerNorm "));
+            panels.push(aligned_panel(&own, quantity, &title, window));
+        }
+    }
+    share_rows(&mut panels, decays.len());
+    Figure { panels, columns: decays.len(), note: note.into(), ..Figure::default() }
+}
+
+/// Gives all panels of a row the same vertical axis, so that columns can be compared.
+fn share_rows(panels: &mut [Panel], columns: usize) {
+    for row in panels.chunks_mut(columns.max(1)) {
+        let values: Vec<f64> = row.iter().flat_map(|panel| panel.shown_values()).collect();
+        let (low, high) =
+            (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
+        if low < high {
+            let log = row[0].y.scale == crate::figure::Scale::Log;
+            let pad = (high - low) * 0.05;
+            let range = if log { (low / 1.3, high * 1.3) } else { (low - pad, high + pad) };
+            row.iter_mut().for_each(|panel| panel.y.range = Some(range));
+        }
+    }
+}
+
+/// Mean paths in the plane of norm and blowup.
+fn paths(tracked: &[Tracked], decays: &[f64], note: String) -> Figure {
+    let mut panel = Panel {
+        title: "After convergence".into(),
+        x: Axis::linear("parameter norm"),
+        y: Axis::log("LayerNorm blowup"),
+        marks: Vec::new(),
+    };
+    let mut legend = Vec::new();
+    for (place, decay) in decays.iter().enumerate() {
+        let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == *decay).collect();
+        let (norms, blowups) = (align(&curves(&own, "param_norm")), align(&curves(&own, "blowup")));
+        let path: Vec<(f64, f64)> = norms
+            .iter()
+            .filter(|norm| norm.offset >= 0)
+            .filter_map(|norm| {
+                let blowup = blowups.iter().find(|blowup| blowup.offset == norm.offset)?;
+                Some((norm.value.mean, blowup.value.mean))
+            })
+            .collect();
+        let symbol = point(place).sized(5.0).faint(1.0);
+        if let Some((x, y)) = path.first() {
+            let start = vec![(*x, *y, format!("convergence at weight decay {decay}"))];
+            panel.marks.push(Mark::Points { points: start, style: symbol.clone() });
+        }
+        panel.marks.push(Mark::Line { points: path, style: Style::line(&symbol.colour) });
+        legend.push((format!("weight decay {decay}"), symbol));
+    }
+    Figure { panels: vec![panel], columns: 1, legend, note, ..Figure::default() }
+}
+
+/// Before, at and after convergence, and at the end, for each weight decay.
+fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], decays: &[f64]) {
+    let mut by_decay = Map::new();
+    let mut rows = Vec::new();
+    for decay in decays {
+        let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == *decay).collect();
+        let began = sweep.runs.iter().filter(|run| run.config.train.weight_decay == *decay).count();
+        let mut entry = Map::new();
+        entry.insert("runs_kept".into(), own.len().into());
+        entry.insert("runs_discarded".into(), (began - own.len()).into());
+        let steps: Vec<f64> = own.iter().map(|run| run.converged_at as f64).collect();
+        entry.insert("converged_at".into(), json!(mean(&steps)));
+        let mut row = vec![format!("{decay}"), own.len().to_string(), (began - own.len()).to_string()];
+        for (name, _, _) in &TRACKED[1..] {
+            let moments = [("start", Moment::Start), ("peak", Moment::Peak), ("end", Moment::End)];
+            let found = moments.map(|(when, moment)| {
+                let values: Vec<f64> = own.iter().filter_map(|run| moment.of(run, name)).collect();
+                (when, mean(&values))
+            });
+            entry.insert((*name).into(), found.iter().map(|(when, mean)| (when.to_string(), json!(mean))).collect());
+            row.extend(found[1..].iter().map(|(_, mean)| mean.map_or("–".into(), |mean| with_interval(&mean))));
+        }
+        by_decay.insert(decay.to_string(), entry.into());
+        rows.push(row);
+    }
+    findings.summary.insert("by_weight_decay".into(), by_decay.into());
+    let head = [
+        "weight decay",
+        "converged",
+        "discarded",
+        "sharpness, highest",
+        "sharpness, end",
+        "norm, highest",
+        "norm, end",
+        "blowup, highest",
+        "blowup, end",
+    ];
+    findings.tables.push(Table {
+        title: "Highest and last values of each measure".into(),
+        head: head.map(String::from).into(),
+        rows,
+        note: "Means over converged runs with 95 % intervals.".into(),
+    });
+}
+
+/// A moment of training.
+enum Moment {
+    Start,
+    Peak,
+    End,
+}
+
+impl Moment {
+    fn of(&self, run: &Tracked, name: &str) -> Option<f64> {
+        let mut values = run.lines.iter().filter_map(|line| value(line, name));
+        match self {
+            Moment::Start => values.next(),
+            Moment::Peak => values.reduce(f64::max),
+            Moment::End => values.next_back(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! LayerNorm blowup against parameter norm: Figures 2, 9 and 10.
+
+use pudica_lab::statistics::{Line, linregress};
+use serde_json::{Map, Value, json};
+
+use super::{Findings, Table, number};
+use crate::figure::colour::{of_target, viridis};
+use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Shape, Style};
+use crate::sweep::{Finished, Sweep, title_of};
+
+/// `hahn/tradeoff`: colour tells the length.
+pub fn by_target(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let mut targets = sweep.different(|config| config.target.clone());
+    targets.sort_by_key(|target| ["parity", "majority", "first", "mean"].iter().position(|known| known == target));
+    let lengths = sweep.different(|config| config.n as u64);
+    let bar = ColourBar {
+        label: "n".into(),
+        low: lengths.iter().min().copied().unwrap_or(0) as f64,
+        high: lengths.iter().max().copied().unwrap_or(1) as f64,
+    };
+    let panel = |target: &String| Panel {
+        title: title_of(target),
+        x: norm_axis(),
+        y: blowup_axis(),
+        marks: coloured_by_length(sweep.kept().filter(|run| run.config.target == *target), &bar),
+    };
+    let figure = |targets: &[String], columns: usize| Figure {
+        panels: targets.iter().map(panel).collect(),
+        columns,
+        colour_bar: Some(bar.clone()),
+        note: sweep.note(),
+        ..Figure::default()
+    };
+    if let Some(parity) = targets.iter().position(|target| target == "parity") {
+        let caption = "Every converged run for PARITY: LayerNorm blowup (log scale) against parameter norm; the colour is the input length.";
+        findings.draw("fig2", "Figure 2", caption, figure(&targets[parity..=parity], 1));
+    }
+    let caption = "The same for all functions, each on its own scale.";
+    findings.draw("fig9", "Figure 9", caption, figure(&targets, 2));
+    add_statistics(&mut findings, sweep, &targets);
+    findings
+}
+
+/// `hahn/tradeoff-lengths`: one panel a length, colour tells the target.
+pub fn by_length(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let targets = sweep.different(|config| config.target.clone());
+    let mut lengths = sweep.different(|config| config.n);
+    lengths.sort_unstable();
+    let panel = |n: &usize| Panel {
+        title: format!("n = {n}"),
+        x: norm_axis(),
+        y: blowup_axis(),
+        marks: targets
+            .iter()
+            .map(|target| Mark::Points {
+                points: points(sweep.kept().filter(|run| run.config.n == *n && run.config.target == *target)),
+                style: of_target(target),
+            })
+            .collect(),
+    };
+    let figure = Figure {
+        panels: lengths.iter().map(panel).collect(),
+        columns: 2,
+        legend: targets.iter().map(|target| (title_of(target), of_target(target))).collect(),
+        note: sweep.note(),
+        ..Figure::default()
+    };
+    let caption = "Every converged run: LayerNorm blowup (log scale) against parameter norm at four input lengths.";
+    findings.draw("fig10", "Figure 10", caption, figure);
+    add_statistics(&mut findings, sweep, &targets);
+    findings
+}
+
+fn norm_axis() -> Axis {
+    Axis::linear("parameter norm")
+}
+
+fn blowup_axis() -> Axis {
+    Axis::log("LayerNorm blowup")
+}
+
+fn points<'a>(runs: impl Iterator<Item = Finished<'a>>) -> Vec<(f64, f64, String)> {
+    runs.filter_map(|run| Some((run.summary.measure("param_norm")?, run.summary.measure("blowup")?, run.name())))
+        .collect()
+}
+
+fn coloured_by_length<'a>(runs: impl Iterator<Item = Finished<'a>>, bar: &ColourBar) -> Vec<Mark> {
+    let runs: Vec<Finished> = runs.collect();
+    let mut lengths: Vec<usize> = runs.iter().map(|run| run.config.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    let colour = |n: usize| viridis((n as f64 - bar.low) / (bar.high - bar.low).max(1.0));
+    let of = |n: usize| Mark::Points {
+        points: points(runs.iter().copied().filter(|run| run.config.n == n)),
+        style: Style::point(&colour(n), Shape::Circle).faint(0.85).sized(3.6),
+    };
+    lengths.into_iter().map(of).collect()
+}
+
+/// Least squares of log10 blowup on norm and n, for each target.
+fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
+    let mut fits = Map::new();
+    let mut rows = Vec::new();
+    for target in targets {
+        let runs = || sweep.kept().filter(|run| run.config.target == *target);
+        let data: Vec<[f64; 3]> = runs()
+            .filter_map(|run| {
+                let blowup = run.summary.measure("blowup").filter(|blowup| *blowup > 0.0)?;
+                Some([run.summary.measure("param_norm")?, run.config.n as f64, blowup.log10()])
+            })
+            .collect();
+        let discarded = sweep.finished().filter(|run| run.config.target == *target).count() - runs().count();
+        let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
+        let slope = |line: &Option<Line>| {
+            line.map_or("–".into(), |line| format!("{} ± {}", number(line.slope), number(line.std_error)))
+        };
+        rows.push(vec![title_of(target), slope(&norm), slope(&length), data.len().to_string(), discarded.to_string()]);
+        let entry = json!({
+            "log10_blowup_per_norm": norm.map(coefficient),
+            "log10_blowup_per_bit": length.map(coefficient),
+            "runs_kept": data.len(),
+            "runs_discarded": discarded,
+        });
+        fits.insert(target.clone(), entry);
+    }
+    findings.summary.insert("fits".into(), fits.into());
+    findings.tables.push(Table {
+        title: "The tradeoff in numbers: least squares of log10 blowup on norm and n together".into(),
+        head: ["function", "per unit of norm (at equal n)", "per bit (at equal norm)", "runs kept", "discarded"]
+            .map(String::from)
+            .into(),
+        rows,
+        note: "± one standard error. Published as figures only: the first column negative for all functions, the second positive for PARITY and near 0 for the others.".into(),
+    });
+}
+
+fn coefficient(line: Line) -> Value {
+    json!({ "slope": line.slope, "std_error": line.std_error })
+}
+
+/// The coefficient of column `of` in the least squares of column 2 on columns `of` and `given`: both are freed of `given` first
+/// (Frisch and Waugh), and the standard error counts the third parameter.
+fn partial(data: &[[f64; 3]], of: usize, given: usize) -> Option<Line> {
+    let freed = |column: usize| -> Option<Vec<f64>> {
+        let points: Vec<(f64, f64)> = data.iter().map(|row| (row[given], row[column])).collect();
+        let line = linregress(&points)?;
+        Some(points.iter().map(|(x, y)| y - line.intercept - line.slope * x).collect())
+    };
+    let points: Vec<(f64, f64)> = freed(of)?.into_iter().zip(freed(2)?).collect();
+    let count = points.len() as f64;
+    let line = linregress(&points).filter(|_| count > 3.0)?;
+    Some(Line { std_error: line.std_error * ((count - 2.0) / (count - 3.0)).sqrt(), ..line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partial_slopes_are_those_of_the_joint_fit() {
+        // z = 1 - 2 x + 3 y exactly, with correlated x and y.
+        let data: Vec<[f64; 3]> = (0..20)
+            .map(|i| {
+                let (x, y) = (f64::from(i), f64::from(i % 5) + 0.3 * f64::from(i));
+                [x, y, 1.0 - 2.0 * x + 3.0 * y]
+            })
+            .collect();
+        assert!((partial(&data, 0, 1).unwrap().slope + 2.0).abs() < 1e-9);
+        assert!((partial(&data, 1, 0).unwrap().slope - 3.0).abs() < 1e-9);
+        assert!(partial(&data[..3], 0, 1).is_none());
+    }
+}

@@ -1,0 +1,294 @@
+//! Figures as SVG.
+
+use std::fmt::Write;
+
+use super::axis::Ruler;
+use super::colour::viridis;
+use super::{ColourBar, Figure, Mark, Panel, Shape, Style};
+
+/// Width of every figure, in SVG units.
+const WIDTH: f64 = 780.0;
+/// Height of a panel's frame, by the number of panels in a row.
+const HEIGHTS: [f64; 4] = [330.0, 235.0, 190.0, 160.0];
+/// Room around a panel's frame.
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 28.0;
+const BOTTOM: f64 = 48.0;
+/// A colour bar's room at the right.
+const BAR: f64 = 66.0;
+
+const INK: &str = "#222";
+const GRID: &str = "#e6e6e6";
+const GREY: &str = "#666";
+
+impl Figure {
+    /// The figure as a complete SVG document.
+    pub fn svg(&self) -> String {
+        let columns = self.columns.clamp(1, self.panels.len().max(1));
+        let rows = self.panels.len().div_ceil(columns);
+        let height = HEIGHTS[columns.min(HEIGHTS.len()) - 1];
+        let usable = if self.colour_bar.is_some() { WIDTH - BAR } else { WIDTH };
+        let (cell_width, cell_height) = (usable / columns as f64, TOP + height + BOTTOM);
+        let legend = if self.legend.is_empty() { 0.0 } else { 26.0 };
+        let note = if self.note.is_empty() { 4.0 } else { 24.0 };
+        let total = legend + rows as f64 * cell_height + note;
+
+        let mut svg = String::new();
+        let _ = write!(
+            svg,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {total}\" width=\"{WIDTH}\" height=\"{total}\" \
+             font-family=\"Pudica Sans, sans-serif\" font-size=\"13\" fill=\"{INK}\">"
+        );
+        let _ = write!(svg, "<rect width=\"{WIDTH}\" height=\"{total}\" fill=\"white\"/>");
+        draw_legend(&mut svg, &self.legend);
+        for (place, panel) in self.panels.iter().enumerate() {
+            let (column, row) = (place % columns, place / columns);
+            let frame = Frame {
+                left: column as f64 * cell_width + LEFT,
+                right: (column + 1) as f64 * cell_width - RIGHT,
+                top: legend + row as f64 * cell_height + TOP,
+                bottom: legend + row as f64 * cell_height + TOP + height,
+            };
+            draw_panel(&mut svg, panel, &frame, place);
+        }
+        if let Some(bar) = &self.colour_bar {
+            draw_colour_bar(&mut svg, bar, usable + 8.0, legend + TOP, height.min(240.0));
+        }
+        if !self.note.is_empty() {
+            text(&mut svg, LEFT, total - 8.0, "start", "font-size=\"11.5\" fill=\"#666\"", &self.note);
+        }
+        svg + "</svg>\n"
+    }
+}
+
+/// The pixels of a panel's frame.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, place: usize) {
+    let extent: Vec<(f64, f64)> =
+        panel.marks.iter().flat_map(Mark::extent).filter(|(x, y)| panel.x.shows(*x) && panel.y.shows(*y)).collect();
+    let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
+    let x = Ruler::new(&panel.x, extent.iter().map(|(x, _)| *x), frame.left, frame.right, (width / 70.0).max(3.0));
+    let y = Ruler::new(&panel.y, extent.iter().map(|(_, y)| *y), frame.bottom, frame.top, (height / 42.0).max(3.0));
+    draw_axes(svg, panel, frame, &x, &y);
+
+    let _ = write!(
+        svg,
+        "<clipPath id=\"panel{place}\"><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/></clipPath>\
+         <g clip-path=\"url(#panel{place})\">",
+        frame.left, frame.top
+    );
+    for mark in &panel.marks {
+        draw_mark(svg, mark, frame, &x, &y);
+    }
+    svg.push_str("</g>");
+    if extent.is_empty() {
+        let (middle_x, middle_y) = ((frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0);
+        text(svg, middle_x, middle_y, "middle", "fill=\"#999\"", "no converged runs yet");
+    }
+    let _ = write!(
+        svg,
+        "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"none\" stroke=\"#888\"/>",
+        frame.left, frame.top
+    );
+    text(
+        svg,
+        frame.left + width / 2.0,
+        frame.top - 9.0,
+        "middle",
+        "font-weight=\"bold\" font-size=\"14\"",
+        &panel.title,
+    );
+}
+
+fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler) {
+    for (value, name) in &x.ticks {
+        let Some(at) = x.at(*value).filter(|at| (frame.left - 0.5..=frame.right + 0.5).contains(at)) else { continue };
+        line(svg, (at, frame.top), (at, frame.bottom), GRID, "");
+        line(svg, (at, frame.bottom), (at, frame.bottom + 4.0), "#888", "");
+        text(svg, at, frame.bottom + 17.0, "middle", "font-size=\"12\"", name);
+    }
+    for (value, name) in &y.ticks {
+        let Some(at) = y.at(*value).filter(|at| (frame.top - 0.5..=frame.bottom + 0.5).contains(at)) else { continue };
+        line(svg, (frame.left, at), (frame.right, at), GRID, "");
+        line(svg, (frame.left - 4.0, at), (frame.left, at), "#888", "");
+        text(svg, frame.left - 7.0, at + 4.0, "end", "font-size=\"12\"", name);
+    }
+    for at in y.minor.iter().filter_map(|value| y.at(*value)) {
+        line(svg, (frame.left - 2.5, at), (frame.left, at), "#888", "");
+    }
+    for at in x.minor.iter().filter_map(|value| x.at(*value)) {
+        line(svg, (at, frame.bottom), (at, frame.bottom + 2.5), "#888", "");
+    }
+    let (middle_x, middle_y) = ((frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0);
+    text(svg, middle_x, frame.bottom + 36.0, "middle", "", &panel.x.label);
+    let turned = format!("transform=\"rotate(-90 {:.1} {middle_y:.1})\"", frame.left - 44.0);
+    text(svg, frame.left - 44.0, middle_y, "middle", &turned, &panel.y.label);
+}
+
+fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler) {
+    let at = |px: f64, py: f64| x.at(px).zip(y.at(py));
+    match mark {
+        Mark::Points { points, style } => {
+            for (px, py, name) in points {
+                if let Some(centre) = at(*px, *py) {
+                    draw_symbol(svg, centre, style, name);
+                }
+            }
+        }
+        Mark::Line { points, style } => {
+            let path = points.iter().filter_map(|(px, py)| at(*px, *py));
+            let path: Vec<String> = path.map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
+            let dash = if style.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+            let _ = write!(
+                svg,
+                "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1}\" stroke-opacity=\"{}\" \
+                 stroke-linejoin=\"round\"{dash}/>",
+                path.join(" "),
+                style.colour,
+                2.0 * style.size,
+                style.opacity
+            );
+        }
+        Mark::Band { points, style } => {
+            let upper = points.iter().filter_map(|(px, _, high)| at(*px, *high));
+            let lower = points.iter().rev().filter_map(|(px, low, _)| at(*px, *low));
+            let outline: Vec<String> = upper.chain(lower).map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
+            let _ = write!(
+                svg,
+                "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"{}\"/>",
+                outline.join(" "),
+                style.colour,
+                style.opacity
+            );
+        }
+        Mark::Intervals { points, style } => {
+            for (px, low, high) in points {
+                if let (Some(from), Some(to)) = (at(*px, *low), at(*px, *high)) {
+                    draw_interval(svg, from, to, (3.0, 0.0), style);
+                }
+            }
+        }
+        Mark::LevelIntervals { points, style } => {
+            for (py, low, high) in points {
+                if let (Some(from), Some(to)) = (at(*low, *py), at(*high, *py)) {
+                    draw_interval(svg, from, to, (0.0, 3.0), style);
+                }
+            }
+        }
+        Mark::Level(value, name) => {
+            if let Some(at) = y.at(*value) {
+                line(svg, (frame.left, at), (frame.right, at), GREY, "stroke-dasharray=\"5 4\"");
+                text(svg, frame.right - 6.0, at - 5.0, "end", "font-size=\"11.5\" fill=\"#666\"", name);
+            }
+        }
+        Mark::Moment(value) => {
+            if let Some(at) = x.at(*value) {
+                line(svg, (at, frame.top), (at, frame.bottom), GREY, "stroke-dasharray=\"5 4\"");
+            }
+        }
+    }
+}
+
+/// A bar from one end to the other with caps reaching `cap` to both sides.
+fn draw_interval(svg: &mut String, from: (f64, f64), to: (f64, f64), cap: (f64, f64), style: &Style) {
+    let width = format!("stroke-width=\"1.3\" stroke-opacity=\"{}\"", style.opacity);
+    line(svg, from, to, &style.colour, &width);
+    for end in [from, to] {
+        line(svg, (end.0 - cap.0, end.1 - cap.1), (end.0 + cap.0, end.1 + cap.1), &style.colour, &width);
+    }
+}
+
+fn draw_symbol(svg: &mut String, (x, y): (f64, f64), style: &Style, name: &str) {
+    let Style { colour, opacity, size, .. } = style;
+    let paint = format!("fill=\"{colour}\" fill-opacity=\"{opacity}\" stroke=\"white\" stroke-width=\"0.5\"");
+    let title = if name.is_empty() { String::new() } else { format!("<title>{}</title>", escape(name)) };
+    let polygon = |corners: &[(f64, f64)]| {
+        let corners: Vec<String> =
+            corners.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx * size, y + dy * size)).collect();
+        format!("<polygon points=\"{}\" {paint}>{title}</polygon>", corners.join(" "))
+    };
+    svg.push_str(&match style.shape {
+        Shape::Circle | Shape::Line => {
+            format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{size}\" {paint}>{title}</circle>")
+        }
+        Shape::Square => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+        Shape::Triangle => polygon(&[(0.0, -1.2), (1.15, 0.8), (-1.15, 0.8)]),
+        Shape::Diamond => polygon(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]),
+    });
+}
+
+fn draw_legend(svg: &mut String, legend: &[(String, Style)]) {
+    let mut x = LEFT;
+    for (name, style) in legend {
+        match style.shape {
+            Shape::Line => {
+                let dash = if style.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+                let width = format!("stroke-width=\"{:.1}\"{dash}", 2.0 * style.size.max(1.0));
+                line(svg, (x - 4.0, 14.0), (x + 16.0, 14.0), &style.colour, &width);
+            }
+            _ => draw_symbol(svg, (x + 6.0, 14.0), &style.clone().sized(4.2).faint(1.0), ""),
+        }
+        text(svg, x + 22.0, 18.5, "start", "", name);
+        // The font's letters are about half as wide as high.
+        x += 22.0 + 7.0 * name.chars().count() as f64 + 18.0;
+    }
+}
+
+fn draw_colour_bar(svg: &mut String, bar: &ColourBar, left: f64, top: f64, height: f64) {
+    const SLICES: usize = 60;
+    let slice = height / SLICES as f64;
+    for i in 0..SLICES {
+        let colour = viridis(1.0 - (i as f64 + 0.5) / SLICES as f64);
+        let y = top + i as f64 * slice;
+        let _ = write!(
+            svg,
+            "<rect x=\"{left:.1}\" y=\"{y:.2}\" width=\"12\" height=\"{:.2}\" fill=\"{colour}\"/>",
+            slice + 0.4
+        );
+    }
+    for part in [0.0, 0.5, 1.0] {
+        let value = bar.low + part * (bar.high - bar.low);
+        let value = if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+        text(svg, left + 17.0, top + (1.0 - part) * height + 4.0, "start", "font-size=\"12\"", &value);
+    }
+    text(svg, left + 6.0, top - 9.0, "middle", "font-size=\"12\"", &bar.label);
+}
+
+fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, more: &str) {
+    let _ = write!(
+        svg,
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" {more}/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+/// Writes a text; `^{...}` in it is set as a superscript.
+fn text(svg: &mut String, x: f64, y: f64, anchor: &str, more: &str, content: &str) {
+    let mut spans = String::new();
+    let mut rest = content;
+    while let Some((before, after)) = rest.split_once("^{") {
+        let (raised, after) = after.split_once('}').unwrap_or((after, ""));
+        let _ = write!(
+            spans,
+            "{}<tspan dy=\"-5\" font-size=\"9.5\">{}</tspan><tspan dy=\"5\">{}</tspan>",
+            escape(before),
+            escape(raised),
+            if after.is_empty() { "\u{200b}" } else { "" }
+        );
+        rest = after;
+    }
+    spans.push_str(&escape(rest));
+    let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {more}>{spans}</text>");
+}
+
+/// Text made safe for XML and HTML.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
