@@ -13,15 +13,21 @@
 //!
 //! Inputs are bits; x1 is the most significant bit of a row of the table. Values are read in one of two [`Convention`]s.
 
+pub mod analysis;
 pub mod bits;
+pub mod comparison;
 pub mod complexity;
 mod convention;
 mod error;
+pub mod expression;
+pub mod files;
 pub mod function;
 mod lanes;
 pub mod memory;
 pub mod named;
+pub mod npy;
 pub mod real_sensitivity;
+pub mod sampled;
 pub mod sensitivity;
 mod simd;
 pub mod spectrum;
@@ -31,7 +37,8 @@ pub mod walsh;
 
 pub use bits::Bits;
 pub use convention::Convention;
-pub use error::{Error, Result};
+pub use error::{Error, Result, did_you_mean};
+pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use named::{Function, Named};
 pub use sensitivity::{SensitivityProfile, flip_counts, sensitivity_profile};

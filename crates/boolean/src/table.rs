@@ -35,6 +35,21 @@ impl TruthTable {
         boolean(n, f)?.table()
     }
 
+    /// The table whose packed words (row r is bit r % 64 of word r / 64) are given; 2^n / 64 of them, at least one.
+    pub fn from_words(n: usize, words: &[u64]) -> Result<Self> {
+        let mut table = Self::zeros(n)?;
+        let needed = (table.rows() as usize).div_ceil(64);
+        if words.len() != needed {
+            let problem = format!("a table of {n} variables has {needed} words, not {}", words.len());
+            return Err(crate::Error::Variables(problem));
+        }
+        for (line, words) in table.lines.iter_mut().zip(words.chunks(LINE_WORDS)) {
+            line.0[..words.len()].copy_from_slice(words);
+        }
+        table.clear_padding();
+        Ok(table)
+    }
+
     /// n, the number of variables.
     pub fn variables(&self) -> usize {
         self.n

@@ -1,8 +1,9 @@
 //! The Walsh-Hadamard transform, in place: after it, entry S holds the sum over x of f(x) (-1)^{S.x}.
 //!
 //! A transform of 2^n entries has n levels; level k adds and subtracts entries 2^k apart. Done level by level it would
-//! read and write memory n times. Here it does so twice: first all levels inside blocks that fit a core's L2 cache, then
-//! all levels between blocks, for a strip of columns at a time that is gathered into the cache and scattered back.
+//! read and write memory n times. Here it does so twice (three times beyond 2^28 entries): first all levels inside blocks
+//! that fit a core's L2 cache, then the levels between blocks, for a strip of columns at a time that is gathered into the
+//! cache and scattered back.
 
 use crate::lanes::{LANES, Row};
 use crate::simd::{Isa, Kernel, dispatch};
@@ -16,6 +17,8 @@ const TILE: usize = 16 * LANES;
 const L1_BYTES: usize = 16 << 10;
 /// Bytes of a block, and of a strip: half of a typical L2 cache.
 const L2_BYTES: usize = 512 << 10;
+/// Rows gathered at once: with more, each would be too short a piece of memory to be fetched at full speed.
+const MOST_GATHERED_ROWS: usize = 2048;
 /// Rows a multiple of 4 KiB apart compete for this many places in the L1 cache.
 const CACHE_WAYS: usize = 8;
 
@@ -70,20 +73,28 @@ fn transform_small<T: Element>(data: &mut [T]) {
 
 /// The levels between blocks of [`block_len`] entries, once those inside are done, on all cores.
 pub fn transform_between_blocks<T: Element>(data: &mut [T]) {
-    let block = block_len::<T>();
-    let blocks = data.len() / block;
-    if blocks < 2 {
-        return;
+    let mut apart = block_len::<T>();
+    while apart < data.len() {
+        let rows = 1 << levels_at_once((data.len() / apart).ilog2(), MOST_GATHERED_ROWS);
+        transform_strips(data, apart, rows);
+        apart *= rows;
     }
-    // A strip is `width` neighbouring columns of all blocks; it fits the cache when gathered.
-    let width = (block / blocks).clamp(LANES, block);
+}
+
+/// The levels between `rows` rows of `apart` entries each, in every group of that many rows. A strip is some neighbouring
+/// columns of a group, as wide as fits the cache when gathered.
+fn transform_strips<T: Element>(data: &mut [T], apart: usize, rows: usize) {
+    let width = (block_len::<T>() / rows).max(LANES);
+    let strips_per_group = apart / width;
+    let strips = data.len() / (rows * width);
     let base = SharedPointer(data.as_mut_ptr());
-    (0..block / width).into_par_iter().for_each_init(
-        || vec![T::default(); blocks * (width + LANES)],
-        |gathered, index| {
-            // SAFETY: strips are disjoint columns of `data`, which this function borrows alone.
-            let first = unsafe { base.get().add(index * width) };
-            dispatch(Strip { first, apart: block, width, rows: blocks, gathered });
+    (0..strips).into_par_iter().for_each_init(
+        || vec![T::default(); rows * (width + LANES)],
+        |gathered, strip| {
+            let (group, column) = (strip / strips_per_group, strip % strips_per_group * width);
+            // SAFETY: strips are disjoint parts of `data`, which this function borrows alone.
+            let first = unsafe { base.get().add(group * rows * apart + column) };
+            dispatch(Strip { first, apart, width, rows, gathered });
         },
     );
 }

@@ -1,3 +1,54 @@
-//! The `pudica` command.
+//! The `pudica` command: argument parsing and printing, no science.
 
-fn main() {}
+mod boolean;
+mod text;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+// Networks allocate and free large tensors all the time; the system's allocator is twice slower at it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
+#[derive(Parser)]
+#[command(name = "pudica", version, max_term_width = 110, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pudica boolean majority --n 21               exact sensitivity and Fourier-Walsh spectrum
+  pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"  the same for an expression
+
+`pudica COMMAND --help` explains each command, with examples.";
+
+#[derive(Subcommand)]
+enum Command {
+    Boolean(boolean::Arguments),
+}
+
+fn main() -> ExitCode {
+    end_quietly_when_the_reader_leaves();
+    let result = match Arguments::parse().command {
+        Command::Boolean(arguments) => boolean::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("pudica: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// `pudica ... | head` must end as other commands do, not with a panic about a closed pipe.
+fn end_quietly_when_the_reader_leaves() {
+    // SAFETY: restores a signal's default action, before any thread is started.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}

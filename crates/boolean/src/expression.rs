@@ -1,0 +1,286 @@
+//! Boolean expressions: `x1 & (x2 | !x3) ^ x4`.
+//!
+//! From tightest to loosest: `!` (or `~`, `not`), `&` (`and`), `^` (`xor`), `|` (`or`), as in Rust, C and Python. Variables
+//! are x1, x2, ...; 0 and 1 are constants.
+
+use crate::function::BooleanFunction;
+use crate::{Error, MAX_SAMPLED_VARIABLES, Result, memory};
+
+/// How deeply parentheses and negations may nest: enough for people, too little to exhaust the stack.
+const MAX_DEPTH: usize = 500;
+
+/// A parsed expression, as a function of n variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expression {
+    n: usize,
+    /// In the order they are computed (operands before operators, on a stack).
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Variable(usize),
+    Constant(bool),
+    Not,
+    And,
+    Xor,
+    Or,
+}
+
+impl Expression {
+    /// Parses `text`. `n` is the number of variables of the function; by default the largest index that occurs.
+    pub fn parse(text: &str, n: Option<usize>) -> Result<Self> {
+        let mut parser = Parser { text, tokens: tokens(text)?, next: 0, steps: Vec::new(), depth: 0 };
+        parser.either(&[Token::Or, Token::Xor, Token::And])?;
+        if let Some((column, token)) = parser.tokens.get(parser.next) {
+            let problem = match token {
+                Token::Close => "this ')' has no '(' before it".into(),
+                token => format!("expected an operator (&, |, ^) here, not {}", token.describe()),
+            };
+            return Err(at(text, *column, problem));
+        }
+        let largest =
+            parser.steps.iter().map(|step| if let Step::Variable(i) = step { i + 1 } else { 0 }).max().unwrap_or(0);
+        let n = n.unwrap_or(largest.max(1));
+        memory::check_variables(n, MAX_SAMPLED_VARIABLES)?;
+        if largest > n {
+            return Err(Error::Variables(format!(
+                "the expression uses x{largest}, but n={n}: give --n {largest} or more"
+            )));
+        }
+        Ok(Self { n, steps: parser.steps })
+    }
+}
+
+impl BooleanFunction for Expression {
+    fn variables(&self) -> usize {
+        self.n
+    }
+
+    fn lanes(&self, x: &[u64]) -> u64 {
+        let mut stack = Vec::with_capacity(16);
+        for step in &self.steps {
+            let value = match step {
+                Step::Variable(i) => x[*i],
+                Step::Constant(bit) => 0u64.wrapping_sub(u64::from(*bit)),
+                Step::Not => !stack.pop().unwrap_or(0),
+                operator => {
+                    let (b, a) = (stack.pop().unwrap_or(0), stack.pop().unwrap_or(0));
+                    match operator {
+                        Step::And => a & b,
+                        Step::Xor => a ^ b,
+                        _ => a | b,
+                    }
+                }
+            };
+            stack.push(value);
+        }
+        stack.pop().unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Variable(usize),
+    Constant(bool),
+    Not,
+    And,
+    Xor,
+    Or,
+    Open,
+    Close,
+}
+
+impl Token {
+    fn describe(self) -> String {
+        match self {
+            Self::Variable(i) => format!("'x{}'", i + 1),
+            Self::Constant(bit) => format!("'{}'", u8::from(bit)),
+            Self::Not => "'!'".into(),
+            Self::And => "'&'".into(),
+            Self::Xor => "'^'".into(),
+            Self::Or => "'|'".into(),
+            Self::Open => "'('".into(),
+            Self::Close => "')'".into(),
+        }
+    }
+}
+
+/// An error at a 1-based column (in characters).
+fn at(text: &str, column: usize, problem: String) -> Error {
+    let marker = format!("{}^", " ".repeat(column - 1));
+    Error::Expression { column, problem, text: text.into(), marker }
+}
+
+/// Splits `text`, each token with its column.
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
+    let characters: Vec<char> = text.chars().collect();
+    let mut tokens = Vec::new();
+    let mut next = 0;
+    while next < characters.len() {
+        let (start, character) = (next, characters[next]);
+        let column = start + 1;
+        next += 1;
+        let token = match character {
+            c if c.is_whitespace() => continue,
+            '!' | '~' | '¬' => Token::Not,
+            '&' | '∧' => Token::And,
+            '^' | '⊕' => Token::Xor,
+            '|' | '∨' => Token::Or,
+            '(' => Token::Open,
+            ')' => Token::Close,
+            c if c.is_ascii_alphanumeric() || c == '_' => {
+                while next < characters.len() && (characters[next].is_ascii_alphanumeric() || characters[next] == '_') {
+                    next += 1;
+                }
+                let word: String = characters[start..next].iter().collect();
+                match word.to_lowercase().as_str() {
+                    "0" | "false" => Token::Constant(false),
+                    "1" | "true" => Token::Constant(true),
+                    "not" => Token::Not,
+                    "and" => Token::And,
+                    "xor" => Token::Xor,
+                    "or" => Token::Or,
+                    lower => match lower.strip_prefix('x').map(str::parse::<usize>) {
+                        Some(Ok(0)) => return Err(at(text, column, "variables start at x1, there is no x0".into())),
+                        Some(Ok(i)) if i <= MAX_SAMPLED_VARIABLES => Token::Variable(i - 1),
+                        Some(Ok(_)) => {
+                            return Err(at(text, column, format!("'{word}' is beyond x{MAX_SAMPLED_VARIABLES}")));
+                        }
+                        _ => return Err(at(text, column, format!("'{word}' is not a variable: write x1, x2, ..."))),
+                    },
+                }
+            }
+            c => return Err(at(text, column, format!("unexpected '{c}'; operators are ! & ^ | and parentheses"))),
+        };
+        tokens.push((column, token));
+    }
+    Ok(tokens)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+    steps: Vec<Step>,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    /// A chain of the first of `operators`, whose operands are chains of the tighter ones that follow it.
+    fn either(&mut self, operators: &[Token]) -> Result<()> {
+        let Some((&operator, tighter)) = operators.split_first() else { return self.operand() };
+        self.either(tighter)?;
+        while self.tokens.get(self.next).is_some_and(|(_, token)| *token == operator) {
+            self.next += 1;
+            self.either(tighter)?;
+            self.steps.push(match operator {
+                Token::Or => Step::Or,
+                Token::Xor => Step::Xor,
+                _ => Step::And,
+            });
+        }
+        Ok(())
+    }
+
+    /// A variable, a constant, a negation or something in parentheses.
+    fn operand(&mut self) -> Result<()> {
+        let Some(&(column, token)) = self.tokens.get(self.next) else {
+            let end = self.text.chars().count() + 1;
+            return Err(at(self.text, end, "the expression ends where a variable, '!' or '(' should follow".into()));
+        };
+        self.next += 1;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(at(self.text, column, format!("nested more than {MAX_DEPTH} deep")));
+        }
+        match token {
+            Token::Variable(i) => self.steps.push(Step::Variable(i)),
+            Token::Constant(bit) => self.steps.push(Step::Constant(bit)),
+            Token::Not => {
+                self.operand()?;
+                self.steps.push(Step::Not);
+            }
+            Token::Open => {
+                self.either(&[Token::Or, Token::Xor, Token::And])?;
+                match self.tokens.get(self.next) {
+                    Some((_, Token::Close)) => self.next += 1,
+                    Some((column, token)) => {
+                        let problem = format!("expected an operator or ')' here, not {}", token.describe());
+                        return Err(at(self.text, *column, problem));
+                    }
+                    None => return Err(at(self.text, column, "this '(' is never closed".into())),
+                }
+            }
+            token => {
+                let problem = format!("expected a variable, '!' or '(' here, not {}", token.describe());
+                return Err(at(self.text, column, problem));
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bits, TruthTable};
+
+    fn equals(text: &str, n: usize, f: impl Fn(&Bits) -> bool + Send + Sync) {
+        let parsed = Expression::parse(text, Some(n)).unwrap();
+        assert_eq!(parsed.table().unwrap(), TruthTable::from_fn(n, f).unwrap(), "{text}");
+    }
+
+    #[test]
+    fn precedence_is_that_of_rust() {
+        equals("x1 & (x2 | !x3) ^ x4", 4, |x| x.get(0) & (x.get(1) | !x.get(2)) ^ x.get(3));
+        equals("x1 | x2 ^ x3 & x4", 4, |x| x.get(0) | x.get(1) ^ x.get(2) & x.get(3));
+        equals("not x1 and x2 or ~x3 xor 1", 3, |x| !x.get(0) & x.get(1) | !x.get(2) ^ true);
+        equals("!!x2", 2, |x| x.get(1));
+        equals("x1^x2^x3^x4^x5^x6^x7^x8", 8, |x| x.ones() % 2 == 1);
+    }
+
+    #[test]
+    fn n_is_the_largest_variable_unless_said() {
+        assert_eq!(Expression::parse("x3", None).unwrap().variables(), 3);
+        assert_eq!(Expression::parse("x3", Some(5)).unwrap().variables(), 5);
+        assert_eq!(Expression::parse("1", None).unwrap().variables(), 1);
+        assert!(Expression::parse("x3", Some(2)).unwrap_err().to_string().contains("--n 3"));
+    }
+
+    #[test]
+    fn errors_point_at_the_column() {
+        for (text, column, part) in [
+            ("x1 & & x2", 6, "not '&'"),
+            ("x1 x2", 4, "expected an operator"),
+            ("(x1 | x2", 1, "never closed"),
+            ("x1 | x2)", 8, "no '('"),
+            ("x1 &", 5, "ends where"),
+            ("", 1, "ends where"),
+            ("y1", 1, "not a variable"),
+            ("x0", 1, "no x0"),
+            ("x1 $ x2", 4, "unexpected '$'"),
+            ("()", 2, "not ')'"),
+            ("x99999999999999999999", 1, "not a variable"),
+            ("x10001", 1, "beyond"),
+        ] {
+            match Expression::parse(text, None) {
+                Err(Error::Expression { column: found, problem, .. }) => {
+                    assert_eq!(found, column, "{text}: {problem}");
+                    assert!(problem.contains(part), "{text}: {problem}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_not_a_crash() {
+        let deep = "(".repeat(100_000) + "x1";
+        assert!(Expression::parse(&deep, None).unwrap_err().to_string().contains("nested"));
+        assert!(Expression::parse(&"!".repeat(100_000), None).is_err());
+        let long = vec!["x1"; 100_000].join(" ^ ");
+        assert_eq!(Expression::parse(&long, None).unwrap().table().unwrap().ones(), 0);
+    }
+}

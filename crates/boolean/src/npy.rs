@@ -1,0 +1,137 @@
+//! NumPy's `.npy` files: the header, read with suspicion, and written.
+
+use std::io::{self, Read, Write};
+
+/// What a file's first bytes are.
+pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// The types of values read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// One byte, 0 or 1.
+    Bool,
+    /// One unsigned byte.
+    U8,
+    /// A little-endian 32-bit float.
+    F32,
+    /// A little-endian 64-bit float.
+    F64,
+}
+
+impl Type {
+    /// Bytes of one value.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::U8 => 1,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+}
+
+/// Type and number of the values that follow the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Type of each value.
+    pub dtype: Type,
+    /// How many there are: the product of the shape.
+    pub values: u64,
+}
+
+/// Reads the header, magic included; what is wrong with it otherwise.
+pub fn read_header(reader: &mut impl Read) -> Result<Header, String> {
+    let mut bytes = |count: usize| {
+        let mut buffer = vec![0; count];
+        reader.read_exact(&mut buffer).map(|()| buffer).map_err(|_| "the .npy header is cut short".to_string())
+    };
+    let start = bytes(8)?;
+    if &start[..6] != MAGIC {
+        return Err("this is not a .npy file".into());
+    }
+    let length = match start[6] {
+        1 => bytes(2)?.iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte)),
+        2 | 3 => bytes(4)?.iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte)),
+        version => return Err(format!(".npy version {version} is not known here (1, 2 and 3 are)")),
+    };
+    if length > 1 << 16 {
+        return Err(format!("a .npy header of {length} bytes is not believable"));
+    }
+    let header = String::from_utf8(bytes(length)?).map_err(|_| "the .npy header is not text".to_string())?;
+    parse_header(&header)
+}
+
+/// `{'descr': '<f4', 'fortran_order': False, 'shape': (8,), }`
+fn parse_header(header: &str) -> Result<Header, String> {
+    let after = |key: &str| {
+        let start = header.find(&format!("'{key}'")).ok_or(format!("the .npy header has no '{key}'"))?;
+        let rest = header[start + key.len() + 2..].trim_start();
+        rest.strip_prefix(':').map(str::trim_start).ok_or(format!("the .npy header has no value for '{key}'"))
+    };
+    let quoted = after("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+    let dtype = match quoted.map(|(descr, _)| descr) {
+        Some("|b1") => Type::Bool,
+        Some("|u1") => Type::U8,
+        Some("<f4") => Type::F32,
+        Some("<f8") => Type::F64,
+        Some(other) => return Err(format!("values of type '{other}' are not read here: save bool, uint8 or float32")),
+        None => return Err("structured .npy files are not read here: save bool, uint8 or float32".into()),
+    };
+    let shape = after("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    let (shape, _) = shape.ok_or("the .npy header has no shape")?;
+    let sizes = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let sizes: Vec<u64> =
+        sizes.map(|part| part.parse().map_err(|_| format!("'{part}' is no size"))).collect::<Result<_, _>>()?;
+    let values = sizes.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
+    let values = values.ok_or("the .npy shape is impossibly large")?;
+    if after("fortran_order")?.starts_with("True") && sizes.iter().filter(|&&size| size > 1).count() > 1 {
+        return Err("the .npy file is in Fortran order: save it with numpy.ascontiguousarray".into());
+    }
+    Ok(Header { dtype, values })
+}
+
+/// Writes `count` 64-bit floats as a one-dimensional array.
+pub fn write_f64(writer: &mut impl Write, count: u64, values: impl Iterator<Item = f64>) -> io::Result<()> {
+    let dictionary = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({count},), }}");
+    // Magic, version, length and header end on a multiple of 64, after a newline.
+    let padded = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
+    writer.write_all(MAGIC)?;
+    writer.write_all(&[1, 0])?;
+    writer.write_all(&(padded as u16).to_le_bytes())?;
+    writeln!(writer, "{dictionary:<width$}", width = padded - 1)?;
+    values.into_iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut file = Vec::new();
+        write_f64(&mut file, 4, [1.0, -2.0, 0.5, 0.0].into_iter()).unwrap();
+        assert_eq!((file.len() - 32) % 64, 0);
+        let mut rest = &file[..];
+        assert_eq!(read_header(&mut rest).unwrap(), Header { dtype: Type::F64, values: 4 });
+        assert_eq!(rest[8..16], (-2.0f64).to_le_bytes());
+    }
+
+    #[test]
+    fn hostile_headers_are_refused() {
+        for (header, part) in [
+            ("{'descr': '<i8', 'fortran_order': False, 'shape': (8,), }", "<i8"),
+            ("{'descr': '|b1', 'fortran_order': False, 'shape': (8, }", "shape"),
+            ("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 4), }", "Fortran"),
+            ("{'descr': '|b1', 'shape': (8,), }", "fortran_order"),
+            ("{'descr': '|b1', 'fortran_order': False, 'shape': (18446744073709551615, 2), }", "large"),
+            ("{'descr': '|b1', 'fortran_order': False, 'shape': (-1,), }", "no size"),
+            ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (8,), }", "structured"),
+            ("", "descr"),
+        ] {
+            let error = parse_header(header).unwrap_err();
+            assert!(error.contains(part), "{header}: {error}");
+        }
+        assert!(read_header(&mut &b"\x93NUMPY\x02\x00\xff\xff\xff\xff"[..]).unwrap_err().contains("believable"));
+        assert!(read_header(&mut &b"\x93NUM"[..]).unwrap_err().contains("cut short"));
+        assert!(read_header(&mut &b"\x93NUMPY\x09\x00\x00"[..]).unwrap_err().contains("version 9"));
+    }
+}

@@ -1,0 +1,282 @@
+//! Average sensitivity and influences of functions too large for a table, from random inputs, to an asked precision.
+
+use crate::bits::Bits;
+use crate::function::{BooleanFunction, RealFunction};
+use crate::vertical::LaneCounter;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// The two-sided 95 % point of the normal distribution.
+const Z95: f64 = 1.959_963_984_540_054;
+/// Inputs drawn together, one a lane.
+const BATCH: u64 = 64;
+/// Batches of the first round; rounds then double the inputs drawn so far.
+const FIRST_ROUND: u64 = 16;
+
+/// When to stop drawing inputs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// The half-width of the 95 % interval of the average sensitivity to reach.
+    pub precision: Precision,
+    /// Stop here even if the precision is not reached.
+    pub time_limit: Duration,
+    /// Which random inputs are drawn.
+    pub seed: u64,
+}
+
+/// How precise is precise enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precision {
+    /// The interval's half-width, in the units of the average sensitivity.
+    Absolute(f64),
+    /// The half-width as a share of the estimate.
+    Relative(f64),
+}
+
+/// An estimate, with what is known about its error.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// A 95 % confidence interval.
+    pub ci95: [f64; 2],
+    /// Inputs drawn.
+    pub samples: u64,
+}
+
+impl Estimate {
+    /// The same in other units.
+    pub fn scaled(self, factor: f64) -> Self {
+        Self { value: self.value * factor, ci95: self.ci95.map(|end| end * factor), samples: self.samples }
+    }
+}
+
+/// What sampling found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampledSensitivity {
+    /// as_n(f).
+    pub average: Estimate,
+    /// The influence of each variable, x1 first.
+    pub influences: Vec<Estimate>,
+    /// Whether the asked precision was reached before the time limit.
+    pub precise: bool,
+    /// Whether the function is Boolean, its values read as ±1.
+    pub is_boolean: bool,
+}
+
+/// Sums over the inputs drawn so far.
+struct Sums {
+    samples: u64,
+    /// Sum of s(f, x) and of its square.
+    sensitivity: [f64; 2],
+    /// For each variable, the sum of its squared shift and of its square.
+    shifts: Vec<[f64; 2]>,
+}
+
+impl Sums {
+    fn zero(n: usize) -> Self {
+        Self { samples: 0, sensitivity: [0.0; 2], shifts: vec![[0.0; 2]; n] }
+    }
+
+    fn add(&mut self, other: &Self) {
+        let add = |a: &mut [f64; 2], b: &[f64; 2]| (0..2).for_each(|k| a[k] += b[k]);
+        self.samples += other.samples;
+        add(&mut self.sensitivity, &other.sensitivity);
+        self.shifts.iter_mut().zip(&other.shifts).for_each(|(a, b)| add(a, b));
+    }
+}
+
+/// Samples a Boolean function (values in ±1). `progress` hears the inputs drawn and the half-width after each round.
+pub fn sample(f: &dyn BooleanFunction, budget: &Budget, progress: &mut dyn FnMut(u64, f64)) -> SampledSensitivity {
+    let n = f.variables();
+    let batch = |index: u64| {
+        let mut x = random_inputs(n, budget.seed, index);
+        let mut changed = vec![0; n];
+        f.flips(&mut x, &mut changed);
+        let mut counter = LaneCounter::default();
+        changed.iter().for_each(|&lanes| counter.add(lanes));
+        let (mut sum, mut squares) = (0u64, 0u64);
+        for count in counter.counts() {
+            sum += count;
+            squares += count * count;
+        }
+        let shifts = changed.iter().map(|lanes| [f64::from(lanes.count_ones()); 2]).collect();
+        Sums { samples: BATCH, sensitivity: [sum as f64, squares as f64], shifts }
+    };
+    run(n, n as f64, 1.0, budget, &batch, progress)
+}
+
+/// Samples a real function, in the units of its own values.
+pub fn sample_real(f: &dyn RealFunction, budget: &Budget, progress: &mut dyn FnMut(u64, f64)) -> SampledSensitivity {
+    let n = f.variables();
+    let batch = |index: u64| {
+        let x = random_inputs(n, budget.seed, index);
+        let mut words = vec![0; n.div_ceil(64)];
+        let mut sums = Sums::zero(n);
+        for lane in 0..BATCH as usize {
+            crate::function::gather_lane(&x, lane, &mut words);
+            let before = f.value(&Bits::new(&words, n));
+            let mut sensitivity = 0.0;
+            for i in 0..n {
+                words[i / 64] ^= 1 << (i % 64);
+                let shift = (f.value(&Bits::new(&words, n)) - before).powi(2) / 4.0;
+                words[i / 64] ^= 1 << (i % 64);
+                sensitivity += shift;
+                (0..2).for_each(|k| sums.shifts[i][k] += shift.powi(k as i32 + 1));
+            }
+            (0..2).for_each(|k| sums.sensitivity[k] += sensitivity.powi(k as i32 + 1));
+        }
+        sums.samples = BATCH;
+        sums
+    };
+    run(n, f64::INFINITY, f64::INFINITY, budget, &batch, progress)
+}
+
+/// The 64 inputs of batch `index`, one word a variable: a counter-based stream, so any thread may draw any batch.
+fn random_inputs(n: usize, seed: u64, index: u64) -> Vec<u64> {
+    let mut stream = ChaCha8Rng::seed_from_u64(seed);
+    stream.set_stream(index);
+    (0..n).map(|_| stream.next_u64()).collect()
+}
+
+/// Rounds of batches until the interval is narrow enough or time is up. `most` and `most_shift` bound s(f, x) and one shift.
+fn run(
+    n: usize,
+    most: f64,
+    most_shift: f64,
+    budget: &Budget,
+    batch: &(dyn Fn(u64) -> Sums + Sync),
+    progress: &mut dyn FnMut(u64, f64),
+) -> SampledSensitivity {
+    let started = Instant::now();
+    let mut sums = Sums::zero(n);
+    let mut done = 0;
+    // Batches of one round are added in order, a few at a time, so that the sums are the same on any number of threads.
+    let at_once = 64.min(1 << 20 >> n.ilog2()).max(2) as u64;
+    loop {
+        let round_end = if done == 0 { FIRST_ROUND } else { 2 * done };
+        while done < round_end && (done < FIRST_ROUND || started.elapsed() < budget.time_limit) {
+            let end = round_end.min(done + at_once);
+            let parts: Vec<Sums> = (done..end).into_par_iter().map(batch).collect();
+            parts.iter().for_each(|part| sums.add(part));
+            done = end;
+            // Looking at the interval after every few batches would stop at lucky moments; once a quarter is rare enough.
+            if done >= FIRST_ROUND && done % (round_end / 4).max(at_once) < at_once {
+                let half_width = half_width(sums.sensitivity, sums.samples, most);
+                progress(sums.samples, half_width);
+                if narrow_enough(half_width, &sums, budget) {
+                    return finish(&sums, most, most_shift, true);
+                }
+            }
+        }
+        let reached = narrow_enough(half_width(sums.sensitivity, sums.samples, most), &sums, budget);
+        if reached || started.elapsed() >= budget.time_limit {
+            return finish(&sums, most, most_shift, reached);
+        }
+    }
+}
+
+fn narrow_enough(half_width: f64, sums: &Sums, budget: &Budget) -> bool {
+    match budget.precision {
+        Precision::Absolute(wanted) => half_width <= wanted,
+        Precision::Relative(share) => half_width <= share * (sums.sensitivity[0] / sums.samples as f64),
+    }
+}
+
+fn finish(sums: &Sums, most: f64, most_shift: f64, precise: bool) -> SampledSensitivity {
+    let estimate = |s: [f64; 2], most: f64| {
+        let value = s[0] / sums.samples as f64;
+        let half_width = half_width(s, sums.samples, most);
+        Estimate { value, ci95: [(value - half_width).max(0.0), (value + half_width).min(most)], samples: sums.samples }
+    };
+    SampledSensitivity {
+        average: estimate(sums.sensitivity, most),
+        influences: sums.shifts.iter().map(|&s| estimate(s, most_shift)).collect(),
+        precise,
+        is_boolean: most.is_finite(),
+    }
+}
+
+/// Half of the 95 % interval of a mean of values in [0, `most`]. Two imagined values, one at each end, keep the interval
+/// honest where all values so far are equal: its width is then about 2 `most` / samples, not 0.
+fn half_width([sum, squares]: [f64; 2], samples: u64, most: f64) -> f64 {
+    let samples = samples as f64;
+    let mean = sum / samples;
+    let imagined = if most.is_finite() { mean * mean + (most - mean) * (most - mean) } else { 0.0 };
+    let variance = ((squares - samples * mean * mean).max(0.0) + imagined) / (samples - 1.0);
+    Z95 * (variance / samples).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Function, Named};
+
+    fn budget(precision: Precision, seed: u64) -> Budget {
+        Budget { precision, time_limit: Duration::from_secs(60), seed }
+    }
+
+    fn boolean(name: &str, n: usize) -> Box<dyn BooleanFunction> {
+        name.parse::<Named>().unwrap().boolean_at(n).unwrap()
+    }
+
+    #[test]
+    fn stops_as_soon_as_the_precision_is_reached_and_covers_the_truth() {
+        let f = boolean("majority", 101);
+        // n C(n-1, (n-1)/2) / 2^(n-1), by logarithms of factorials.
+        let log_factorial = |n: u32| (1..=n).map(|k| f64::from(k).ln()).sum::<f64>();
+        let exact = 101.0 * (log_factorial(100) - 2.0 * log_factorial(50) - 100.0 * 2f64.ln()).exp();
+        let mut covered = 0;
+        for seed in 0..40 {
+            let found = sample(f.as_ref(), &budget(Precision::Absolute(0.2), seed), &mut |_, _| {});
+            let [low, high] = found.average.ci95;
+            assert!(found.precise && (high - low) / 2.0 <= 0.2, "{:?}", found.average);
+            assert!(found.average.samples < 200_000, "stopped late: {:?}", found.average);
+            covered += u32::from((low..=high).contains(&exact));
+        }
+        assert!(covered >= 34, "a 95 % interval covered the truth {covered} times of 40");
+    }
+
+    #[test]
+    fn certain_functions_are_still_not_claimed_to_be_certain() {
+        let found = sample(boolean("parity", 10_000).as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {});
+        assert_eq!(found.average.value, 10_000.0);
+        assert!(found.average.ci95[0] < 10_000.0 && found.average.ci95[1] == 10_000.0);
+        assert!(found.influences.iter().all(|i| i.value == 1.0 && i.ci95[0] < 1.0));
+    }
+
+    #[test]
+    fn influences_find_the_variables_that_matter() {
+        let found = sample(boolean("kparity:3", 500).as_ref(), &budget(Precision::Absolute(0.5), 1), &mut |_, _| {});
+        for (i, influence) in found.influences.iter().enumerate() {
+            assert_eq!(influence.value, if i < 3 { 1.0 } else { 0.0 });
+        }
+    }
+
+    #[test]
+    fn real_functions_too() {
+        let Ok(Function::Real(mean)) = Named::Mean.at(300) else { panic!("the mean is real") };
+        let found = sample_real(mean.as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {});
+        assert!((found.average.value - 1.0 / 1200.0).abs() < 1e-9, "{:?}", found.average);
+    }
+
+    #[test]
+    fn the_same_on_any_number_of_threads() {
+        let f = boolean("random:5", 40);
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| sample(f.as_ref(), &budget(Precision::Absolute(0.05), 9), &mut |_, _| {}))
+        };
+        assert_eq!(on(1), on(3));
+    }
+
+    #[test]
+    fn a_time_limit_ends_it_honestly() {
+        let tight = Budget { precision: Precision::Absolute(1e-9), time_limit: Duration::from_millis(50), seed: 0 };
+        let found = sample(boolean("majority", 101).as_ref(), &tight, &mut |_, _| {});
+        assert!(!found.precise && found.average.samples >= 1024);
+    }
+}

@@ -1,0 +1,76 @@
+//! Numbers and bars for people.
+
+/// A number with about six significant digits: `11`, `3.70018`, `1.2e-9`.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == value.trunc() && size < 1e15 {
+        format!("{value}")
+    } else if (1e-4..1e9).contains(&size) {
+        let digits = (5 - size.log10().floor() as i32).clamp(0, 9) as usize;
+        let text = format!("{value:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+    } else {
+        format!("{value:.3e}")
+    }
+}
+
+/// A whole number with thin groups: `1,048,576`.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A bar of `share` (0 to 1) of `width` cells, in eighths of a cell.
+pub fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    let mut text = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        text.push(EIGHTHS[eighths % 8]);
+    }
+    if text.is_empty() && share > 0.0 {
+        text.push('▏'); // small is not nothing
+    }
+    text
+}
+
+/// "0.3 ms", "12.5 s", "3 min 5 s".
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
+        s => format!("{} h {} min", s as u64 / 3600, s as u64 % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(number(11.0), "11");
+        assert_eq!(number(3.700_180_5), "3.70018");
+        assert_eq!(number(0.25), "0.25");
+        assert_eq!(number(1.23e-9), "1.230e-9");
+        assert_eq!(grouped(1_048_576), "1,048,576");
+        assert_eq!(grouped(12), "12");
+    }
+
+    #[test]
+    fn bars_show_small_values() {
+        assert_eq!(bar(1.0, 3), "███");
+        assert_eq!(bar(0.5, 3), "█▌");
+        assert_eq!(bar(1e-9, 3), "▏");
+        assert_eq!(bar(0.0, 3), "");
+    }
+}
