@@ -81,13 +81,13 @@ pub(crate) fn check_shape(n: usize, d: usize, heads: usize, ff: usize, embed: Em
     if d < 2 {
         return Err(NnError::setting("model.d", format!("the width must be at least 2, but d = {d}")));
     }
-    if heads == 0 || d % heads != 0 {
+    if heads == 0 || !d.is_multiple_of(heads) {
         return Err(NnError::setting("model.heads", format!("heads must divide d = {d}, but heads = {heads}")));
     }
     if ff == 0 {
         return Err(NnError::setting("model.ff", "the feed-forward width must be at least 1"));
     }
-    if embed == Embed::Concat && d % 2 != 0 {
+    if embed == Embed::Concat && !d.is_multiple_of(2) {
         let problem = format!("\"concat\" needs an even d (half for the token, half for the position), but d = {d}");
         return Err(NnError::setting("model.embed", problem));
     }
@@ -178,7 +178,7 @@ impl EncoderLayer {
         keys_values: (Tensor<3>, Tensor<3>),
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
-        let x = self.norm1.forward(x + self.attention.attend(queries, keys_values, None), recorder)?;
+        let x = self.norm1.forward(x + self.attention.attend(queries, keys_values, false), recorder)?;
         self.norm2.forward(x.clone() + self.feed_forward.forward(x), recorder)
     }
 }

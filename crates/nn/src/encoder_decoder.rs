@@ -1,6 +1,6 @@
 //! The scratchpad: an encoder-decoder that writes the parity of every prefix, one after the other.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use pudica_data::{Bits, prefix_parities};
 use serde::{Deserialize, Serialize};
 
@@ -139,13 +139,13 @@ impl DecoderLayer {
         x: Tensor<3>,
         past: (Tensor<3>, Tensor<3>),
         memory: (Tensor<3>, Tensor<3>),
-        mask: Option<Tensor<4>>,
+        causal: bool,
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
         let queries = self.self_attention.queries(x.clone());
-        let x = self.norms[0].forward(x + self.self_attention.attend(queries, past, mask), recorder)?;
+        let x = self.norms[0].forward(x + self.self_attention.attend(queries, past, causal), recorder)?;
         let queries = self.cross_attention.queries(x.clone());
-        let x = self.norms[1].forward(x + self.cross_attention.attend(queries, memory, None), recorder)?;
+        let x = self.norms[1].forward(x + self.cross_attention.attend(queries, memory, false), recorder)?;
         self.norms[2].forward(x.clone() + self.feed_forward.forward(x), recorder)
     }
 }
@@ -206,11 +206,10 @@ impl EncoderDecoder {
         }
         let embedded = self.embed_decoder(&tokens, n, device);
         let mut x = embedded.look_up(embedded.table.clone());
-        let mask = causal_mask(n, device);
         for layer in &self.decoder {
             let past = layer.self_attention.keys_values(x.clone());
             let memory = layer.cross_attention.keys_values(memory.clone());
-            x = layer.forward(x, past, memory, Some(mask.clone()), recorder)?;
+            x = layer.forward(x, past, memory, true, recorder)?;
         }
         let x = self.decoder_norm.forward(x, recorder)?;
         Ok(self.head.forward(x).reshape([strings.rows(), n]))
@@ -237,7 +236,7 @@ impl EncoderDecoder {
                     Some((k, v)) => (Tensor::cat(vec![k, keys], 1), Tensor::cat(vec![v, values], 1)),
                 };
                 *past = Some(extended.clone());
-                x = layer.forward(x, extended, memory.clone(), None, &mut None)?;
+                x = layer.forward(x, extended, memory.clone(), false, &mut None)?;
             }
             let x = self.decoder_norm.forward(x, &mut None)?;
             let column: Vec<f32> = to_vec(self.head.forward(x))?;
@@ -266,10 +265,4 @@ impl EncoderDecoder {
         let (token, position) = (self.decoder_token.clone(), self.decoder_position.clone());
         Embedded::new(tokens, length, self.embed, token, position, device)
     }
-}
-
-/// [1, 1, n, n]: 0 where a position may look (itself and before), minus infinity after it.
-fn causal_mask(n: usize, device: &Device) -> Tensor<4> {
-    let values = (0..n * n).map(|k| if k % n > k / n { f32::NEG_INFINITY } else { 0.0 }).collect();
-    Tensor::from_data(TensorData::new(values, [1, 1, n, n]), device.constant())
 }

@@ -4,6 +4,7 @@ use burn::tensor::{Int, Tensor, activation, module};
 
 use serde::{Deserialize, Serialize};
 
+use crate::fused::{self, Heads};
 use crate::leaves::Leaves;
 use crate::{Device, NnError};
 
@@ -28,7 +29,12 @@ impl Linear {
 
     /// [.., in] -> [.., out]
     pub(crate) fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        module::linear(x, self.weight.clone().transpose(), Some(self.bias.clone()))
+        let mut shape = x.dims();
+        // One multiplication of all rows; on more dimensions burn would do one for each string.
+        let rows: Tensor<2> = x.reshape([-1, shape[D - 1] as i64]);
+        let y = module::linear(rows, self.weight.clone().transpose(), Some(self.bias.clone()));
+        shape[D - 1] = y.dims()[1];
+        y.reshape(shape)
     }
 }
 
@@ -70,7 +76,7 @@ impl LayerNorm {
         if let Some(records) = recorder {
             records.push(self.factors(x.clone())?);
         }
-        Ok(module::layer_norm(x, self.weight.clone(), Some(self.bias.clone()), LAYER_NORM_EPS))
+        Ok(fused::layer_norm(x, self.weight.clone(), self.bias.clone(), LAYER_NORM_EPS))
     }
 
     fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
@@ -122,28 +128,11 @@ impl Attention {
         (self.key.forward(x.clone()), self.value.forward(x))
     }
 
-    /// Attend from queries [batch, l, d] to keys and values [batch, m, d]: [batch, l, d]. `mask` [1, 1, l, m] is added to the
-    /// scores.
-    pub(crate) fn attend(
-        &self,
-        queries: Tensor<3>,
-        (keys, values): (Tensor<3>, Tensor<3>),
-        mask: Option<Tensor<4>>,
-    ) -> Tensor<3> {
-        let [batch, length, d] = queries.dims();
-        let (queries, keys, values) = (self.split(queries), self.split(keys), self.split(values));
-        let mut scores = queries.matmul(keys.transpose());
-        if let Some(mask) = mask {
-            scores = scores + mask;
-        }
-        let mixed = activation::softmax(scores, 3).matmul(values);
-        self.out.forward(mixed.swap_dims(1, 2).reshape([batch, length, d]))
-    }
-
-    /// [batch, length, d] -> [batch, heads, length, d/heads]
-    fn split(&self, x: Tensor<3>) -> Tensor<4> {
-        let [batch, length, d] = x.dims();
-        x.reshape([batch, length, self.heads, d / self.heads]).swap_dims(1, 2)
+    /// Attend from queries [batch, l, d] to keys and values [batch, m, d]: [batch, l, d]. `causal`: to positions up to the query's
+    /// own only.
+    pub(crate) fn attend(&self, queries: Tensor<3>, keys_values: (Tensor<3>, Tensor<3>), causal: bool) -> Tensor<3> {
+        let (keys, values) = keys_values;
+        self.out.forward(fused::attend(queries, keys, values, Heads { count: self.heads, causal }))
     }
 }
 

@@ -5,11 +5,15 @@
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
+#[cfg(any(feature = "torch", test))]
+mod composed;
 mod device;
 mod encoder;
 mod encoder_decoder;
 mod error;
+mod fused;
 mod init;
+mod kernels;
 mod layers;
 mod leaves;
 mod network;

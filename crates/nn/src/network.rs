@@ -138,14 +138,16 @@ impl Network {
 /// The layers of any network.
 pub(crate) enum Body {
     Encoder(Encoder),
-    EncoderDecoder(EncoderDecoder),
+    EncoderDecoder(Box<EncoderDecoder>),
 }
 
 impl Body {
     pub(crate) fn new(architecture: &Architecture, leaves: &Leaves) -> Result<Self, NnError> {
         Ok(match architecture {
             Architecture::Encoder(config) => Self::Encoder(Encoder::new(config, leaves)?),
-            Architecture::EncoderDecoder(config) => Self::EncoderDecoder(EncoderDecoder::new(config, leaves)?),
+            Architecture::EncoderDecoder(config) => {
+                Self::EncoderDecoder(Box::new(EncoderDecoder::new(config, leaves)?))
+            }
         })
     }
 
