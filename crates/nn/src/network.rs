@@ -137,14 +137,14 @@ impl Network {
 
 /// The layers of any network.
 pub(crate) enum Body {
-    Encoder(Encoder),
+    Encoder(Box<Encoder>),
     EncoderDecoder(Box<EncoderDecoder>),
 }
 
 impl Body {
     pub(crate) fn new(architecture: &Architecture, leaves: &Leaves) -> Result<Self, NnError> {
         Ok(match architecture {
-            Architecture::Encoder(config) => Self::Encoder(Encoder::new(config, leaves)?),
+            Architecture::Encoder(config) => Self::Encoder(Box::new(Encoder::new(config, leaves)?)),
             Architecture::EncoderDecoder(config) => {
                 Self::EncoderDecoder(Box::new(EncoderDecoder::new(config, leaves)?))
             }

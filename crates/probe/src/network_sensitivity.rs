@@ -1,6 +1,7 @@
 //! How sensitive the function is that a network has learnt.
 
-use pudica_boolean::{TruthTable, walsh};
+use pudica_boolean::real_sensitivity::real_sensitivity;
+use pudica_boolean::{RealTable, Spectrum, TruthTable, sensitivity_profile};
 use pudica_data::{Bits, Stream};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ pub const LARGEST_EXACT: usize = 20;
 const PACK: usize = 4096;
 
 /// The sensitivity of what a network computes, on the ±1 scale of the theory: the network's outputs near {0, 1} count as
-/// 2 * output - 1, so that as_n = E sum_i (1/4) (f(x) - f(x with bit i flipped))^2 is the number of flips that change a bit.
+/// 1 - 2 * output, so that as_n = E sum_i (1/4) (f(x) - f(x with bit i flipped))^2 is the number of flips that change a bit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSensitivity {
     /// as_n of the outputs as they are, real numbers.
@@ -26,7 +27,7 @@ pub struct NetworkSensitivity {
     pub histogram: Vec<u64>,
     /// Of the Boolean function, when all inputs were tried: the Fourier weight at degree 0, 1, .. n; sums to 1.
     pub degree_profile: Option<Vec<f64>>,
-    /// Of the outputs as they are (as 2 * output - 1), when all inputs were tried.
+    /// Of the outputs as they are (as 1 - 2 * output), when all inputs were tried.
     pub real_degree_profile: Option<Vec<f64>>,
 }
 
@@ -74,43 +75,20 @@ fn last_outputs<M: Model>(model: &M, strings: &Bits) -> Result<Vec<f32>, ProbeEr
 
 /// Every string and every flip.
 fn exact(outputs: &[f32], n: usize) -> Result<NetworkSensitivity, ProbeError> {
-    let table = cut(outputs, n)?;
-    let mut histogram = vec![0; n + 1];
-    let mut changed = vec![0u64; n];
-    let mut squares = 0.0;
-    for row in 0..outputs.len() {
-        let mut sensitive = 0;
-        for (site, changed) in changed.iter_mut().enumerate() {
-            let other = row ^ 1 << (n - 1 - site);
-            squares += f64::from(outputs[row] - outputs[other]).powi(2);
-            let differs = table.get(row as u64) != table.get(other as u64);
-            *changed += u64::from(differs);
-            sensitive += usize::from(differs);
-        }
-        histogram[sensitive] += 1;
-    }
     let rows = outputs.len() as u64;
-    let influences: Vec<f64> = changed.iter().map(|count| *count as f64 / rows as f64).collect();
-    let signs = (0..rows).map(|row| if table.get(row) { 1.0 } else { -1.0 }).collect();
+    let table = cut(outputs, n)?;
+    let profile = sensitivity_profile(&table);
+    // Bit 0 is +1 and bit 1 is -1 in pudica-boolean, so an output counts as 1 - 2 * output; only squares are read off.
+    let values: Vec<f64> = outputs.iter().map(|output| 1.0 - 2.0 * f64::from(*output)).collect();
+    let real = RealTable::new(n, values[..].into(), f64::from(f32::EPSILON))?;
     Ok(NetworkSensitivity {
-        real: Estimate::exact(squares / rows as f64, rows),
-        boolean: Estimate::exact(influences.iter().sum(), rows),
-        influences,
-        histogram,
-        degree_profile: Some(degree_profile(signs, n)),
-        real_degree_profile: Some(degree_profile(outputs.iter().map(|o| 2.0 * f64::from(*o) - 1.0).collect(), n)),
+        real: Estimate::exact(real_sensitivity(&real).average_sensitivity(), rows),
+        boolean: Estimate::exact(profile.average_sensitivity(), rows),
+        influences: profile.influences(),
+        histogram: profile.histogram(),
+        degree_profile: Some(Spectrum::of(&table)?.degree_profile().to_vec()),
+        real_degree_profile: Some(Spectrum::of_real(real)?.degree_profile().to_vec()),
     })
-}
-
-/// The Fourier weight of f [2^n] at degree 0, 1, .. n.
-fn degree_profile(mut values: Vec<f64>, n: usize) -> Vec<f64> {
-    walsh::transform(&mut values);
-    let rows = values.len() as f64;
-    let mut profile = vec![0.0; n + 1];
-    for (set, sum) in values.iter().enumerate() {
-        profile[set.count_ones() as usize] += (sum / rows).powi(2);
-    }
-    profile
 }
 
 /// Some strings, every flip.
