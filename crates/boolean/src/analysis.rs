@@ -318,7 +318,12 @@ pub fn analyse(subject: Subject, request: &Request, progress: &mut dyn FnMut(u64
         Method::Sampled => analysis.sampled(subject, request, progress)?,
         Method::Exact => match subject {
             Subject::Table(Table::Boolean(table)) => analysis.exact(&table, request)?,
-            Subject::Function(Function::Boolean(f)) => analysis.exact(&f.table()?, request)?,
+            Subject::Function(Function::Boolean(f)) => {
+                if request.wants_spectrum() && n <= MAX_TABLE_VARIABLES {
+                    Spectrum::check_fits(n)?; // before the table is built
+                }
+                analysis.exact(&f.table()?, request)?;
+            }
             Subject::Table(Table::Real(table)) => analysis.exact_real(table, request)?,
             Subject::Function(Function::Real(f)) => {
                 let f = in_convention(f, request.convention)?;
@@ -365,7 +370,6 @@ impl Analysis {
     fn exact(&mut self, table: &TruthTable, request: &Request) -> Result<()> {
         let factor = self.convention.square_factor();
         let rows = table.rows() as f64;
-        // The spectrum first: if it does not fit, that is said before anything long begins.
         if request.wants_spectrum() {
             let spectrum = Spectrum::of(table)?.in_convention(self.convention);
             let ones = table.ones() as f64 / rows;

@@ -32,10 +32,15 @@ enum Coefficients {
 }
 
 impl Spectrum {
+    /// Whether the spectrum of a Boolean function of `n` variables can be had on this machine, before anything is built.
+    pub fn check_fits(n: usize) -> Result<()> {
+        check_size(n, size_of::<i32>())
+    }
+
     /// The spectrum of (-1)^f, exact. Refuses, before allocating, what would not fit in memory.
     pub fn of(table: &TruthTable) -> Result<Self> {
         let n = table.variables();
-        check_size(n, size_of::<i32>())?;
+        Self::check_fits(n)?;
         let mut sums = Array::<i32>::zeros(1 << n);
         // Fill and transform each block while it is in the cache: the array is not read before it is written.
         let block = block_len::<i32>().min(sums.len());

@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     measures: Option<Vec<String>>,
     /// Correlation for the noise stability
-    #[arg(long, default_value_t = 0.9)]
+    #[arg(long, default_value_t = 0.9, allow_hyphen_values = true)]
     rho: f64,
     /// Write all 2^n Fourier-Walsh coefficients as .npy (float64); entry S has x1 as its most significant bit
     #[arg(long, value_name = "FILE")]
@@ -57,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     method: Option<MethodName>,
     /// Sample until the 95 % interval of the average sensitivity is this wide to each side: 0.01, or 1% of the estimate
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
     precision: Option<String>,
     /// Stop sampling after this many seconds even if not precise enough
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]

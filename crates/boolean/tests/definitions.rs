@@ -1,0 +1,114 @@
+//! Every measure against its definition: all functions of at most three variables, random larger ones, and closed forms.
+
+use proptest::prelude::*;
+use pudica_boolean::sampled::{Budget, Precision, sample};
+use pudica_boolean::{Bits, Named, Spectrum, TruthTable, flip_counts, sensitivity_profile};
+use std::time::Duration;
+
+fn table_of(n: usize, truth: &[bool]) -> TruthTable {
+    TruthTable::from_fn(n, |x: &Bits| truth[x.iter().fold(0, |row, bit| 2 * row + usize::from(bit))]).unwrap()
+}
+
+/// Checks one function against sums over all inputs, written as the definitions are.
+fn check(n: usize, truth: &[bool]) {
+    let table = table_of(n, truth);
+    let rows = 1usize << n;
+    let sign = |bit: bool| if bit { -1.0 } else { 1.0 };
+    let flip = |row: usize, i: usize| row ^ 1 << (n - i); // variable x_i, i from 1
+    let sensitivity = |row: usize| (1..=n).filter(|&i| truth[row] != truth[flip(row, i)]).count();
+
+    let spectrum = Spectrum::of(&table).unwrap();
+    let (mut profile, mut norm, mut degree) = (vec![0.0; n + 1], 0.0, 0);
+    for set in 0..rows {
+        let chi = |row: usize| sign((row & set).count_ones() % 2 == 1);
+        let lambda = (0..rows).map(|row| sign(truth[row]) * chi(row)).sum::<f64>() / rows as f64;
+        assert_eq!(spectrum.coefficient(set as u64), lambda);
+        let size = set.count_ones() as usize;
+        profile[size] += lambda * lambda;
+        norm += lambda.abs();
+        degree = if lambda != 0.0 { degree.max(size) } else { degree };
+    }
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
+    assert_eq!(spectrum.degree(), degree);
+    close(spectrum.spectral_norm(), norm);
+    spectrum.degree_profile().iter().zip(&profile).for_each(|(&a, &b)| close(a, b));
+    (0..=n).for_each(|k| close(spectrum.weight_above(k), profile[k + 1..].iter().sum()));
+    let rho: f64 = 0.3;
+    close(spectrum.noise_stability(rho), profile.iter().enumerate().map(|(i, d)| rho.powi(i as i32) * d).sum());
+
+    let counted = sensitivity_profile(&table);
+    let average = (0..rows).map(sensitivity).sum::<usize>() as f64 / rows as f64;
+    close(counted.average_sensitivity(), average);
+    close(spectrum.average_sensitivity(), average); // Eq. 17
+    close(spectrum.sum_of_squares(), 1.0); // Parseval
+    assert_eq!(counted.max(), (0..rows).map(sensitivity).max().unwrap());
+    assert!(degree <= counted.max() * counted.max(), "Huang's bound");
+    for value in [false, true] {
+        let at = (0..rows).filter(|&row| truth[row] == value).map(sensitivity).max();
+        assert_eq!(counted.max_at(value), at);
+    }
+    for i in 1..=n {
+        let flips = (0..rows).filter(|&row| truth[row] != truth[flip(row, i)]).count() as u64;
+        assert_eq!((counted.flips[i - 1], flip_counts(&table)[i - 1]), (flips, flips));
+    }
+    for (s, &count) in counted.histogram().iter().enumerate() {
+        assert_eq!(count as usize, (0..rows).filter(|&row| sensitivity(row) == s).count());
+    }
+}
+
+#[test]
+fn all_functions_of_at_most_three_variables() {
+    for n in 1..=3 {
+        for truth in 0..1u64 << (1 << n) {
+            check(n, &(0..1 << n).map(|row| truth >> row & 1 == 1).collect::<Vec<_>>());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn random_functions((n, truth) in (4usize..=10).prop_flat_map(|n| (Just(n), prop::collection::vec(any::<bool>(), 1 << n)))) {
+        check(n, &truth);
+    }
+
+    #[test]
+    fn sampling_covers_the_exact_value(seed in 0u64..1000) {
+        let f = Named::Random(seed).boolean_at(12).unwrap();
+        let exact = sensitivity_profile(&f.table().unwrap()).average_sensitivity();
+        let budget = Budget { precision: Precision::Absolute(0.05), time_limit: Duration::from_secs(20), seed };
+        let found = sample(f.as_ref(), &budget, &mut |_, _| {}).average;
+        // 3 half-widths: a 95 % interval may miss, one three times as wide practically never does.
+        prop_assert!((found.value - exact).abs() < 3.0 * (found.ci95[1] - found.value), "{found:?} {exact}");
+    }
+}
+
+#[test]
+fn closed_forms() {
+    let average = |name: &str, n| {
+        let table = name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap();
+        let counted = sensitivity_profile(&table).average_sensitivity();
+        assert!((Spectrum::of(&table).unwrap().average_sensitivity() - counted).abs() < 1e-9, "{name} n={n}");
+        counted
+    };
+    let binomial = |n: u64, k: u64| (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64);
+    for n in [1usize, 5, 11, 17, 21] {
+        let half = 2f64.powi(n as i32 - 1);
+        assert_eq!(average("parity", n), n as f64);
+        assert_eq!(average("first", n), 1.0);
+        assert!((average("majority", n) - n as f64 * binomial(n as u64 - 1, (n as u64 - 1) / 2) / half).abs() < 1e-9);
+        assert!((average("and", n) - n as f64 / half).abs() < 1e-12);
+        assert!((average("or", n) - n as f64 / half).abs() < 1e-12);
+    }
+    // Each pair of the inner product has both influences 1/2.
+    assert_eq!(average("inner-product", 20), 10.0);
+    // Tribes: a variable matters when its tribe is otherwise 1 and no other tribe is.
+    let (n, w) = (20, 4);
+    let influence = 2f64.powi(1 - w) * (1.0 - 2f64.powi(-w)).powi(n / w - 1);
+    assert!((average("tribes:4", n as usize) - f64::from(n) * influence).abs() < 1e-12);
+    // Address: each address bit matters when the two data bits differ (1/2), each data bit when addressed.
+    assert_eq!(average("address:3", 11), 3.0 * 0.5 + 1.0);
+    // A random function is sensitive at half of its bits, within a few standard deviations.
+    assert!((average("random:5", 20) - 10.0).abs() < 0.05);
+}
