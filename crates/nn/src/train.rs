@@ -173,6 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn runs_side_by_side_end_as_they_do_alone() {
+        let target = Target::parse("parity", 5).unwrap();
+        let run = || {
+            let mut trainer = trainer(AdamWConfig::default());
+            for step in 0..20 {
+                let (strings, labels) = batch(&target, step);
+                trainer.step(&strings, &labels).unwrap();
+            }
+            trainer.checkpoint().unwrap()
+        };
+        let alone = run();
+        let together: Vec<Vec<u8>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(together.iter().all(|run| *run == alone));
+    }
+
+    #[test]
     fn a_checkpoint_of_another_network_is_refused() {
         let checkpoint = trainer(AdamWConfig::default()).checkpoint().unwrap();
         let resume = |bytes: &[u8]| Trainer::resume(&small(6), bytes, AdamWConfig::default(), &Device::cpu());
