@@ -40,8 +40,9 @@ impl Bits {
     /// Rows `start..end` of [`Bits::cube`], for cubes that are walked in pieces.
     pub fn cube_rows(n: usize, start: u64, end: u64) -> Result<Self, DataError> {
         check_n("enumerating the whole cube", n, 63)?;
-        let mut data = Vec::with_capacity((end - start) as usize * n);
-        for row in start..end.min(1 << n) {
+        let end = end.min(1 << n);
+        let mut data = Vec::with_capacity(end.saturating_sub(start) as usize * n);
+        for row in start..end {
             data.extend((0..n).rev().map(|bit| (row >> bit & 1) as u8));
         }
         Ok(Self { n, data })

@@ -66,6 +66,9 @@ pub fn blowup(
         code.add(&norms, |norm| &norm.unbiased);
         theory.add(&norms, |norm| &norm.theory);
     }
+    if code.norms.is_empty() {
+        return Err(ProbeError::NoBatches("blowup"));
+    }
     Ok(Blowups { code: code.finish(exact), theory: theory.finish(exact) })
 }
 

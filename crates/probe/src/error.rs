@@ -13,6 +13,9 @@ pub enum ProbeError {
         /// What is wrong with it and what would be right.
         problem: String,
     },
+    /// An average over nothing was asked for.
+    #[error("{0} needs at least one batch, but there was none")]
+    NoBatches(&'static str),
     /// The network could not be run.
     #[error(transparent)]
     Network(#[from] pudica_nn::NnError),

@@ -30,6 +30,9 @@ pub fn evaluate<M: Model>(
         let right = outputs.iter().zip(&labels).filter(|(output, label)| (**output > 0.5) == (**label > 0.5));
         accuracy.add(right.count() as f64 / labels.len() as f64);
     }
+    if loss.count() == 0 {
+        return Err(ProbeError::NoBatches("an evaluation"));
+    }
     let estimate = |moments: &Moments| match exact {
         true => Estimate::exact(moments.mean(), moments.count()),
         false => Estimate::sampled(moments),
@@ -71,5 +74,6 @@ mod tests {
         let exact = evaluate(&model, [Ok(task.label(Bits::cube(12).unwrap()).unwrap())], true).unwrap();
         assert!((exact.loss.mean - 0.26).abs() < 1e-7 && exact.accuracy.mean == 0.5);
         assert_eq!(exact.loss.std_error, Some(0.0));
+        assert!(evaluate(&model, [], false).unwrap_err().to_string().contains("at least one batch"));
     }
 }

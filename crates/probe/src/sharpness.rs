@@ -61,6 +61,9 @@ pub fn sharpness<M: Model>(
         cases.iter().map(outcome).collect()
     };
     let profiles = respond(cases, predict, &WeightNoise { rho: config.rho }, &[&LossRise, &OutputShift], &plan)?;
+    if profiles[0].by_input.is_empty() {
+        return Err(ProbeError::NoBatches("sharpness"));
+    }
     let scale = if config.plus_minus { 4.0 } else { 1.0 };
     let [loss_rise, output_shift] = [&profiles[0], &profiles[1]].map(|profile| profile.total.times(scale));
     Ok(Sharpness { loss_rise, output_shift })
@@ -238,5 +241,6 @@ mod tests {
         let refused = |config| sharpness(&model, cube_batches("first", 1, 1), &config, 0, "sharpness").is_err();
         assert!(refused(SharpnessConfig { draws: 0, ..Default::default() }));
         assert!(refused(SharpnessConfig { rho: f64::NAN, ..Default::default() }));
+        assert!(sharpness(&model, [], &SharpnessConfig::default(), 0, "sharpness").is_err());
     }
 }
