@@ -1,5 +1,6 @@
 //! `pudica boolean`: exact or sampled analysis of one Boolean function.
 
+use crate::Ending;
 use crate::text::{bar, grouped, number, seconds};
 use clap::{Args, ValueEnum};
 use pudica_boolean::analysis::{Analysis, Method, Quantity, Request, Subject, analyse};
@@ -104,11 +105,11 @@ enum FormatName {
 }
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
+pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> {
     if arguments.list {
         let width = CATALOGUE.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         CATALOGUE.iter().for_each(|(name, description)| println!("{name:<width$}  {description}"));
-        return Ok(());
+        return Ok(Ending::Done);
     }
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -131,7 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
             print_comparison(comparison, &analysis.function, other);
         }
     }
-    Ok(())
+    Ok(Ending::Done)
 }
 
 impl Arguments {

@@ -1,6 +1,8 @@
 //! The `pudica` command: argument parsing and printing, no science.
 
 mod boolean;
+mod lab;
+mod progress;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -20,23 +22,41 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  pudica boolean majority --n 21               exact sensitivity and Fourier-Walsh spectrum
-  pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"  the same for an expression
+  pudica list                                    the experiments on offer
+  pudica run hahn/length-scaling                 one of them, at a scale for two CPU cores, with a report to open
+  pudica boolean majority --n 21                 exact sensitivity and Fourier-Walsh spectrum of a function
+  pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"   the same for an expression
 
 `pudica COMMAND --help` explains each command, with examples.";
 
 #[derive(Subcommand)]
 enum Command {
+    List(lab::List),
+    Show(lab::Show),
+    Run(lab::Run),
+    Report(lab::Report),
     Boolean(boolean::Arguments),
+}
+
+/// How a command ended, when it did not fail.
+enum Ending {
+    Done,
+    /// Stopped by Ctrl-C, with everything saved.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
     end_quietly_when_the_reader_leaves();
     let result = match Arguments::parse().command {
+        Command::List(arguments) => lab::list(&arguments),
+        Command::Show(arguments) => lab::show(&arguments),
+        Command::Run(arguments) => lab::run(&arguments),
+        Command::Report(arguments) => lab::report(&arguments),
         Command::Boolean(arguments) => boolean::run(&arguments),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Interrupted) => ExitCode::from(130), // what shells report for a command ended by Ctrl-C
         Err(problem) => {
             eprintln!("pudica: {problem}");
             ExitCode::from(2)

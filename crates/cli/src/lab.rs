@@ -1,0 +1,254 @@
+//! `pudica list`, `show`, `run` and `report`: the experiments.
+
+use crate::Ending;
+use crate::progress::Progress;
+use crate::text::{grouped, seconds};
+use clap::{Args, ValueEnum};
+use pudica_lab::recipe::builtin_names;
+use pudica_lab::{NetworkTrainer, Plan, Recipe, Stop, Tally, estimate, execute};
+use serde_json::json;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+/// List the experiments that come with pudica
+#[derive(Args)]
+pub struct List {
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show what an experiment would do: runs, steps, and how long it would take here
+#[derive(Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub struct Show {
+    #[command(flatten)]
+    what: What,
+    /// Do not measure training steps for an estimate of the time
+    #[arg(long)]
+    no_estimate: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  pudica show hahn/length-scaling
+  pudica show hahn/length-scaling --scale paper
+  pudica show hahn/tradeoff model.d=64 --no-estimate";
+
+/// Run an experiment and write its report
+///
+/// Running the same command again continues: finished runs are kept, interrupted ones go on from their last checkpoint and end with
+/// the same numbers.
+#[derive(Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    #[command(flatten)]
+    what: What,
+    /// Folder for runs and report; by default runs/RECIPE-SCALE
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print one JSON object a line for each event
+    #[arg(long)]
+    json: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  pudica run hahn/length-scaling                          quick scale: minutes on two CPU cores
+  pudica run hahn/length-scaling --scale paper            the published settings, nothing changed
+  pudica run hahn/length-scaling model.d=64 seed=0..10    settings changed, as Hydra users type them
+  pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first";
+
+/// Write the report of a folder of runs again, finished or not
+#[derive(Args)]
+#[command(after_help = "Example:\n  pudica report runs/hahn/length-scaling-quick")]
+pub struct Report {
+    /// A folder that `pudica run` wrote
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which experiment, how large, on what.
+#[derive(Args)]
+struct What {
+    /// A recipe's name (see `pudica list`) or the path of your own TOML file
+    recipe: String,
+    /// Settings to change, as key=value: model.d=64 seed=0..10 n=4,8,12
+    #[arg(value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// quick (two CPU cores, minutes) or paper (the published settings), or another scale of your own recipe
+    #[arg(long)]
+    scale: Option<String>,
+    /// What networks compute on
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: DeviceName,
+    /// Runs trained at the same time; by default one a core on the CPU, one on a GPU
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum DeviceName {
+    Cpu,
+    Cuda,
+}
+
+type Outcome = Result<Ending, Box<dyn Error>>;
+
+impl What {
+    fn plan(&self) -> pudica_lab::Result<Plan> {
+        Plan::new(&Recipe::find(&self.recipe)?, self.scale.as_deref(), &self.overrides)
+    }
+
+    fn trainer(&self) -> pudica_lab::Result<NetworkTrainer> {
+        NetworkTrainer::on(if self.device == DeviceName::Cuda { "cuda" } else { "cpu" })
+    }
+
+    fn jobs(&self) -> usize {
+        match (self.jobs, self.device) {
+            (Some(jobs), _) => jobs.into(),
+            (None, DeviceName::Cuda) => 1,
+            (None, DeviceName::Cpu) => available_parallelism().map_or(1, Into::into),
+        }
+    }
+}
+
+/// One line a recipe.
+pub fn list(arguments: &List) -> Outcome {
+    let recipes: Vec<Recipe> = builtin_names().iter().map(|name| Recipe::find(name)).collect::<Result<_, _>>()?;
+    if arguments.json {
+        let describe = |r: &Recipe| {
+            let scales: Vec<&str> = r.scales.iter().map(|scale| scale.name.as_str()).collect();
+            json!({"name": r.name, "title": r.title, "source": r.source, "about": r.about, "scales": scales})
+        };
+        println!("{}", serde_json::Value::from_iter(recipes.iter().map(describe)));
+        return Ok(Ending::Done);
+    }
+    let width = recipes.iter().map(|recipe| recipe.name.len()).max().unwrap_or(0);
+    for recipe in &recipes {
+        println!("{:<width$}  {}; {}", recipe.name, recipe.title, recipe.source);
+    }
+    println!("\n`pudica show NAME` tells what one does and how long it takes here; `pudica run NAME` runs it.");
+    Ok(Ending::Done)
+}
+
+/// The plan, and its cost here.
+pub fn show(arguments: &Show) -> Outcome {
+    let (plan, jobs) = (arguments.what.plan()?, arguments.what.jobs());
+    let time = match arguments.no_estimate {
+        true => None,
+        false => Some(estimate(&plan, &arguments.what.trainer()?, jobs)?),
+    };
+    let groups = plan.groups();
+    if arguments.json {
+        let shapes: Vec<_> = groups
+            .iter()
+            .map(|g| {
+                json!({"n": g.shape.n, "d": g.shape.d, "layers": g.shape.layers,
+            "heads": g.shape.heads, "batch": g.shape.batch, "runs": g.runs.len()})
+            })
+            .collect();
+        let object = json!({"recipe": plan.recipe.name, "scale": plan.scale, "runs": plan.runs.len(),
+            "steps": plan.total_steps(), "shapes": shapes, "jobs": jobs, "seconds": time.as_ref().map(|t| t.seconds),
+            "shapes_measured": time.as_ref().map(|t| t.shapes_measured), "command": plan.command(),
+            "folder": plan.default_folder()});
+        println!("{object}");
+        return Ok(Ending::Done);
+    }
+    println!("{}: {}\n  {}\n  {}\n", plan.recipe.name, plan.recipe.title, plan.recipe.source, plan.recipe.about);
+    let scales: Vec<&str> = plan.recipe.scales.iter().map(|scale| scale.name.as_str()).collect();
+    let row = |name: &str, value: String| println!("  {name:<16} {value}");
+    row("scale", format!("{} (of {})", plan.scale, scales.join(", ")));
+    row("runs", format!("{}, {} training steps in all", grouped(plan.runs.len() as u64), grouped(plan.total_steps())));
+    let mut lengths: Vec<usize> = groups.iter().map(|group| group.shape.n).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    row("lengths n", summarise(&lengths));
+    if let Some(run) = plan.runs.first() {
+        let (model, train) = (&run.config.model, &run.config.train);
+        row(
+            "network",
+            format!("{} layers, {} heads, width {}, batch {}", model.layers, model.heads, model.d, train.batch),
+        );
+    }
+    if let Some(time) = time {
+        let judged = groups.len() - time.shapes_measured;
+        let note = if judged > 0 {
+            format!(", {judged} of {} shapes judged from smaller ones", groups.len())
+        } else {
+            String::new()
+        };
+        row("time here", format!("about {} with {jobs} at a time{note}", seconds(time.seconds)));
+    }
+    row("results into", plan.default_folder().display().to_string());
+    println!("\n  {}", plan.command());
+    Ok(Ending::Done)
+}
+
+/// "4, 5, ..., 30" for many, all of them for few.
+fn summarise(numbers: &[usize]) -> String {
+    match numbers {
+        [first, second, .., last] if numbers.len() > 8 => {
+            format!("{first}, {second}, ..., {last} ({} lengths)", numbers.len())
+        }
+        _ => numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Runs a plan, or what is left of it, and writes its report.
+pub fn run(arguments: &Run) -> Outcome {
+    let plan = arguments.what.plan()?;
+    let trainer = arguments.what.trainer()?;
+    let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
+    let stop = Stop::new();
+    let asked = stop.clone();
+    ctrlc::set_handler(move || {
+        if asked.requested() {
+            std::process::exit(130); // the second Ctrl-C does not wait
+        }
+        asked.request();
+    })?;
+    let progress = Progress::new(arguments.json);
+    let tally = execute(&plan, &folder, arguments.what.jobs(), &trainer, &progress, &stop)?;
+    if tally.stopped && tally.remaining > 0 {
+        eprintln!("stopped with {} runs to go, all saved; the same command continues", tally.remaining);
+        return Ok(Ending::Interrupted);
+    }
+    let report = pudica_report::write(&folder)?;
+    match arguments.json {
+        true => println!("{}", json!({"event": "report_written", "page": report.page, "figures": report.figures})),
+        false => tell(&tally, &report.page),
+    }
+    Ok(Ending::Done)
+}
+
+/// Writes a report again.
+pub fn report(arguments: &Report) -> Outcome {
+    let report = pudica_report::write(&arguments.folder)?;
+    match arguments.json {
+        true => println!("{}", json!({"page": report.page, "figures": report.figures, "tally": report.tally})),
+        false => tell(&report.tally, &report.page),
+    }
+    Ok(Ending::Done)
+}
+
+fn tell(tally: &Tally, page: &Path) {
+    let parts = [
+        (tally.converged, "converged"),
+        (tally.discarded, "did not converge and are left out of figures"),
+        (tally.failed, "failed"),
+        (tally.skipped, "skipped"),
+        (tally.remaining, "not made yet"),
+    ];
+    let counts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    println!("{} runs: {}", tally.runs, counts.join(", "));
+    println!("report: {}", page.display());
+}
