@@ -4,8 +4,9 @@ use burn::tensor::Tensor;
 use pudica_data::Bits;
 use serde::{Deserialize, Serialize};
 
+use crate::embedding::{Embed, Embedded};
 use crate::init::{Blueprint, Start};
-use crate::layers::{Attention, Embed, Embedded, FeedForward, LayerNorm, Linear, Recorder};
+use crate::layers::{Attention, FeedForward, LayerNorm, Linear, Recorder};
 use crate::leaves::Leaves;
 use crate::{Device, NnError};
 

@@ -4,11 +4,12 @@ use burn::tensor::Tensor;
 use pudica_data::{Bits, prefix_parities};
 use serde::{Deserialize, Serialize};
 
+use crate::embedding::{Embed, Embedded};
 use crate::encoder::{
     EncoderLayer, attention_blueprints, check_shape, feed_forward_blueprints, layer_blueprints, norm_blueprints,
 };
 use crate::init::{Blueprint, Start};
-use crate::layers::{Attention, Embed, Embedded, FeedForward, LayerNorm, Linear, Recorder, to_vec};
+use crate::layers::{Attention, FeedForward, LayerNorm, Linear, Recorder, to_vec};
 use crate::leaves::Leaves;
 use crate::{Device, NnError};
 

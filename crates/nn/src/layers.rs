@@ -1,12 +1,10 @@
 //! The layers the networks are made of, written out by hand: fewer operations than the stock ones, PyTorch's numbers.
 
-use burn::tensor::{Int, Tensor, activation, module};
+use burn::tensor::{Element, Tensor, activation, module};
 
-use serde::{Deserialize, Serialize};
-
+use crate::NnError;
 use crate::fused::{self, Heads};
 use crate::leaves::Leaves;
-use crate::{Device, NnError};
 
 /// LayerNorm's epsilon, PyTorch's default.
 pub const LAYER_NORM_EPS: f64 = 1e-5;
@@ -155,68 +153,7 @@ impl FeedForward {
     }
 }
 
-/// Tokens at positions, embedded. There are only vocabulary x n different pairs, so they are embedded (and, by the first layer,
-/// projected) once each in a table, and a batch is looked up in it.
-pub(crate) struct Embedded {
-    /// [n * vocabulary, d]: row `position * vocabulary + token`.
-    pub(crate) table: Tensor<2>,
-    /// Rows of the table [batch, n].
-    rows: Tensor<2, Int>,
-}
-
-/// How a token's and a position's embedding become one vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Embed {
-    /// Side by side, d/2 each: what the paper's code does.
-    Concat,
-    /// The sum of two vectors of width d: what the paper's text says.
-    Add,
-}
-
-impl Embed {
-    /// The width of each of the two embeddings.
-    pub(crate) fn width(self, d: usize) -> usize {
-        match self {
-            Self::Concat => d / 2,
-            Self::Add => d,
-        }
-    }
-}
-
-impl Embedded {
-    /// Embed `tokens` [batch, length] at positions 0.. with a token table [vocabulary, width] and a position table [n, width].
-    pub(crate) fn new(
-        tokens: &[u8],
-        length: usize,
-        embed: Embed,
-        token: Tensor<2>,
-        position: Tensor<2>,
-        device: &Device,
-    ) -> Self {
-        let ([vocabulary, width], [n, _]) = (token.dims(), position.dims());
-        let token: Tensor<3> = token.unsqueeze_dim::<3>(0).expand([n, vocabulary, width]);
-        let position: Tensor<3> = position.unsqueeze_dim::<3>(1).expand([n, vocabulary, width]);
-        let pairs = match embed {
-            Embed::Concat => Tensor::cat(vec![token, position], 2),
-            Embed::Add => token + position,
-        };
-        let [_, _, d] = pairs.dims();
-        let rows: Vec<i32> = tokens
-            .chunks_exact(length)
-            .flat_map(|string| string.iter().enumerate().map(|(i, token)| (i * vocabulary) as i32 + i32::from(*token)))
-            .collect();
-        let data = burn::tensor::TensorData::new(rows, [tokens.len() / length, length]);
-        Self { table: pairs.reshape([n * vocabulary, d]), rows: Tensor::from_data(data, device.integers()) }
-    }
-
-    /// Look a table of as many rows up for the batch: [n * vocabulary, d] -> [batch, length, d].
-    pub(crate) fn look_up(&self, table: Tensor<2>) -> Tensor<3> {
-        module::embedding(table, self.rows.clone())
-    }
-}
-
 /// A tensor's values on the host.
-pub(crate) fn to_vec<const D: usize, E: burn::tensor::Element>(x: Tensor<D>) -> Result<Vec<E>, NnError> {
+pub(crate) fn to_vec<const D: usize, E: Element>(x: Tensor<D>) -> Result<Vec<E>, NnError> {
     x.try_into_vec_as::<E>().map_err(|e| NnError::Computation(e.to_string()))
 }

@@ -8,6 +8,7 @@ mod adamw;
 #[cfg(any(feature = "torch", test))]
 mod composed;
 mod device;
+mod embedding;
 mod encoder;
 mod encoder_decoder;
 mod error;
@@ -22,10 +23,11 @@ mod weights;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use device::Device;
+pub use embedding::Embed;
 pub use encoder::EncoderConfig;
 pub use encoder_decoder::EncoderDecoderConfig;
 pub use error::NnError;
-pub use layers::{Embed, LAYER_NORM_EPS, NormFactors};
+pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
 pub use train::{Trainer, loss_and_gradient};
 pub use weights::{Parameter, Weights};
