@@ -13,11 +13,13 @@ pub struct Device {
 }
 
 impl Device {
-    /// The device of this name: `cpu` (always there), or `cuda` (the first GPU, in binaries built with the feature `torch`).
+    /// The device of this name: `cpu` (always there); in binaries built with the feature `torch`, also `cuda` (the first GPU) and
+    /// `torch` (the processor, through LibTorch).
     pub fn parse(name: &str) -> Result<Self, NnError> {
         match name {
             "cpu" => Ok(Self::cpu()),
-            "cuda" => cuda(),
+            "cuda" => torch::cuda(),
+            "torch" => torch::cpu(),
             _ => Err(unusable(name, "no such device; choose \"cpu\" or \"cuda\"")),
         }
     }
@@ -58,27 +60,44 @@ fn unusable(name: &str, problem: impl Into<String>) -> NnError {
 }
 
 #[cfg(not(feature = "torch"))]
-fn cuda() -> Result<Device, NnError> {
-    Err(unusable("cuda", "this binary was built without GPU support; build it with `--features torch`, or use \"cpu\""))
+mod torch {
+    use super::*;
+
+    const MISSING: &str = "this binary was built without LibTorch; build it with `--features torch`, or use \"cpu\"";
+
+    pub(super) fn cuda() -> Result<Device, NnError> {
+        Err(unusable("cuda", MISSING))
+    }
+
+    pub(super) fn cpu() -> Result<Device, NnError> {
+        Err(unusable("torch", MISSING))
+    }
 }
 
 #[cfg(feature = "torch")]
-fn cuda() -> Result<Device, NnError> {
-    // Nothing in the binary refers to a symbol of libtorch_cuda.so, so the linker leaves it out and LibTorch then finds no GPU.
-    // Loading it registers the CUDA kernels; it must stay loaded for as long as the program runs.
-    // SAFETY: loading runs the library's initialisers; it is the PyTorch installation the program is already linked against.
-    let library = unsafe { libloading::Library::new("libtorch_cuda.so") };
-    match library {
-        Ok(library) => std::mem::forget(library),
-        Err(e) => return Err(unusable("cuda", format!("the installed PyTorch has no CUDA ({e}); use \"cpu\""))),
-    }
-    if !tch::Cuda::is_available() {
-        return Err(unusable("cuda", "LibTorch finds no usable GPU on this machine; use \"cpu\""));
-    }
+mod torch {
     // burn marks its LibTorch backend deprecated in favour of its own CUDA backend, which DESIGN.md explains is not our path.
-    #[allow(deprecated)]
-    let inner = burn::tensor::Device::libtorch_cuda(0);
-    Ok(Device { inner, float: DType::F32, name: "cuda" })
+    #![allow(deprecated)]
+
+    use super::*;
+
+    pub(super) fn cuda() -> Result<Device, NnError> {
+        // Nothing in the binary refers to a symbol of libtorch_cuda.so, so the linker leaves it out and LibTorch then finds no
+        // GPU. Loading it registers the CUDA kernels; it must stay loaded for as long as the program runs.
+        // SAFETY: loading runs the library's initialisers; it is part of the PyTorch the program is already linked against.
+        match unsafe { libloading::Library::new("libtorch_cuda.so") } {
+            Ok(library) => std::mem::forget(library),
+            Err(e) => return Err(unusable("cuda", format!("the installed PyTorch has no CUDA ({e}); use \"cpu\""))),
+        }
+        if !tch::Cuda::is_available() {
+            return Err(unusable("cuda", "LibTorch finds no usable GPU on this machine; use \"cpu\""));
+        }
+        Ok(Device { inner: burn::tensor::Device::libtorch_cuda(0), float: DType::F32, name: "cuda" })
+    }
+
+    pub(super) fn cpu() -> Result<Device, NnError> {
+        Ok(Device { inner: burn::tensor::Device::libtorch(), float: DType::F32, name: "torch" })
+    }
 }
 
 #[cfg(test)]

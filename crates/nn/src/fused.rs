@@ -4,6 +4,9 @@
 //! thousands of tiny matrices one call at a time; in small networks that is most of the time. Here each is one node. On the CPU
 //! backend it runs the loops of [`kernels`](crate::kernels); on any other, the same formulas composed of that backend's operations.
 
+// burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
+#![cfg_attr(feature = "torch", allow(deprecated))]
+
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
@@ -109,9 +112,6 @@ impl Fused for Flex {
 
 #[cfg(feature = "torch")]
 mod torch {
-    // burn marks its LibTorch backend deprecated; see `device.rs`.
-    #![allow(deprecated)]
-
     use burn::backend::LibTorch;
 
     use super::*;

@@ -36,6 +36,11 @@ fn cases() -> Vec<(Architecture, Golden)> {
     .collect()
 }
 
+/// Every device this binary and this machine have.
+fn devices() -> Vec<Device> {
+    ["cpu", "torch", "cuda"].into_iter().filter_map(|name| Device::parse(name).ok()).collect()
+}
+
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/golden/{name}.safetensors"))
 }
@@ -123,8 +128,10 @@ fn outputs_agree_in_f32_and_f64() {
         let strings = golden.strings("strings", architecture.n());
         let expected = golden.get("outputs");
         let network = |device| Network::new(&architecture, golden.weights(&architecture), &device).unwrap();
-        let single = network(Device::cpu()).predict(&strings).unwrap();
-        golden.assert_close("outputs", &widen(single), &expected, 1e-4);
+        for device in devices() {
+            let single = network(device).predict(&strings).unwrap();
+            golden.assert_close("outputs", &widen(single), &expected, 1e-4);
+        }
         let double = network(Device::cpu().double()).predict_f64(&strings).unwrap();
         golden.assert_close("outputs in f64", &double, &expected, 1e-9);
     }
@@ -172,12 +179,14 @@ fn normalisation_factors_agree() {
 fn decoding_agrees_with_computing_everything_anew() {
     for (architecture, golden) in cases() {
         let strings = golden.strings("strings", architecture.n());
-        let network = Network::new(&architecture, golden.weights(&architecture), &Device::cpu()).unwrap();
         let expected = match &architecture {
             Architecture::Encoder(_) => golden.get("outputs"),
             Architecture::EncoderDecoder(_) => golden.get("decoded"),
         };
-        golden.assert_close("decoded", &widen(network.decode(&strings).unwrap()), &expected, 1e-4);
+        for device in devices() {
+            let network = Network::new(&architecture, golden.weights(&architecture), &device).unwrap();
+            golden.assert_close("decoded", &widen(network.decode(&strings).unwrap()), &expected, 1e-4);
+        }
     }
 }
 
@@ -185,18 +194,16 @@ fn decoding_agrees_with_computing_everything_anew() {
 fn ten_training_losses_agree() {
     for (architecture, golden) in cases() {
         let strings = golden.strings("trajectory_strings", architecture.n());
-        let mut trainer = Trainer::new(&architecture, golden.weights(&architecture), ADAMW, &Device::cpu()).unwrap();
-        let losses: Vec<f64> = strings
-            .pieces(16)
-            .map(|batch| {
-                let labels = match &architecture {
-                    Architecture::Encoder(_) => Target::parse("parity", batch.n()).unwrap().labels(&batch).unwrap(),
-                    Architecture::EncoderDecoder(_) => prefix_parities(&batch),
-                };
-                f64::from(trainer.step(&batch, &labels).unwrap())
-            })
-            .collect();
-        golden.assert_close("losses", &losses, &golden.get("losses"), 1e-4);
+        let labels = |batch: &Bits| match &architecture {
+            Architecture::Encoder(_) => Target::parse("parity", batch.n()).unwrap().labels(batch).unwrap(),
+            Architecture::EncoderDecoder(_) => prefix_parities(batch),
+        };
+        for device in devices() {
+            let mut trainer = Trainer::new(&architecture, golden.weights(&architecture), ADAMW, &device).unwrap();
+            let losses: Vec<f64> =
+                strings.pieces(16).map(|batch| f64::from(trainer.step(&batch, &labels(&batch)).unwrap())).collect();
+            golden.assert_close("losses", &losses, &golden.get("losses"), 1e-4);
+        }
     }
 }
 
