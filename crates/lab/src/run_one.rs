@@ -106,7 +106,7 @@ impl Assignment<'_> {
                 return Ok(None);
             }
             let loss = training.advance()?;
-            let step = training.step();
+            let step = step + 1;
             if !loss.is_finite() {
                 return Ok(Some((step, loss)));
             }

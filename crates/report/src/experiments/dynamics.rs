@@ -45,7 +45,7 @@ pub fn around_convergence(sweep: &Sweep) -> Findings {
     findings.draw(
         "fig12",
         "Figure 12",
-        "The four tracked measures around convergence, one column for each weight decay (wd).",
+        "The four tracked measures around convergence, one column for each weight decay.",
         grid(&tracked, &decays, &note, window(sweep)),
     );
     findings.draw(
@@ -65,7 +65,7 @@ pub fn long(sweep: &Sweep) -> Findings {
     findings.draw(
         "fig13",
         "Figure 13",
-        "The four tracked measures long after convergence, one column for each weight decay (wd).",
+        "The four tracked measures long after convergence, one column for each weight decay.",
         grid(&tracked, &decays, &note(sweep, &tracked), None),
     );
     add_statistics(&mut findings, sweep, &tracked, &decays);
@@ -129,9 +129,7 @@ fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, 
         .filter(|point| window.is_none_or(|(from, to)| (from..=to).contains(&point.offset)))
         .collect();
     let style = Style::line(PALETTE[place]);
-    // On a log axis an interval that reaches below 0 is cut at a tenth of the mean.
-    let low = |point: &AlignedPoint| if log { point.value.low.max(point.value.mean / 10.0) } else { point.value.low };
-    let band = points.iter().map(|point| (point.offset as f64, low(point), point.value.high)).collect();
+    let band = points.iter().map(|point| (point.offset as f64, point.value.low, point.value.high)).collect();
     let line = points.iter().map(|point| (point.offset as f64, point.value.mean)).collect();
     Panel {
         title: title.into(),
@@ -145,14 +143,21 @@ fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, 
     }
 }
 
-/// A row for each quantity, a column for each weight decay.
+/// A row for each quantity, a column for each weight decay; what a row or column shares is written once.
 fn grid(tracked: &[Tracked], decays: &[f64], note: &str, window: Option<(i64, i64)>) -> Figure {
     let mut panels = Vec::new();
-    for quantity in &TRACKED {
-        for decay in decays {
+    for (row, quantity) in TRACKED.iter().enumerate() {
+        for (column, decay) in decays.iter().enumerate() {
             let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == *decay).collect();
-            let title = format!("{}, wd = {decay}", quantity.1.trim_start_matches("LayerNorm "));
-            panels.push(aligned_panel(&own, quantity, &title, window));
+            let title = if row == 0 { format!("weight decay {decay}") } else { String::new() };
+            let mut panel = aligned_panel(&own, quantity, &title, window);
+            if row + 1 < TRACKED.len() {
+                panel.x.label.clear();
+            }
+            if column > 0 {
+                panel.y.label.clear();
+            }
+            panels.push(panel);
         }
     }
     share_rows(&mut panels, decays.len());

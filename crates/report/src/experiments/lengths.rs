@@ -129,33 +129,31 @@ fn draw_measures(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
     );
 }
 
-/// A measure against n: every run a point, and for each target the mean with its interval.
+/// A measure against n, the mean of each target with its interval; and every run a point, if there are few targets.
 fn measure_panel(sweep: &Sweep, targets: &[String], measure: &str, axis: Axis, title: &str) -> Panel {
-    let mut marks = Vec::new();
-    for (place, target) in targets.iter().enumerate() {
+    let (mut bands, mut lines) = (Vec::new(), Vec::new());
+    for target in targets {
         let style = of_target(target);
-        let runs: Vec<Finished> = sweep.kept().filter(|run| run.config.target == *target).collect();
-        let points: Vec<(f64, f64, String)> = runs
-            .iter()
-            .filter_map(|run| run.summary.measure(measure).map(|value| (run.config.n as f64, value, run.name())))
-            .collect();
-        let means = by_length(&runs, measure);
         let line = Style::line(&style.colour);
-        marks.insert(
-            place,
-            Mark::Band {
-                points: means
-                    .iter()
-                    .filter(|(_, mean)| mean.count > 1)
-                    .map(|(n, mean)| (*n, mean.low, mean.high))
-                    .collect(),
-                style: line.clone().faint(0.15),
-            },
-        );
-        marks.push(Mark::Line { points: means.iter().map(|(n, mean)| (*n, mean.mean)).collect(), style: line });
-        marks.push(Mark::Points { points, style: style.faint(0.6).sized(2.6) });
+        let runs: Vec<Finished> = sweep.kept().filter(|run| run.config.target == *target).collect();
+        let means = by_length(&runs, measure);
+        let several = means.iter().filter(|(_, mean)| mean.count > 1);
+        bands.push(Mark::Band {
+            points: several.map(|(n, mean)| (*n, mean.low, mean.high)).collect(),
+            style: line.clone().faint(0.15),
+        });
+        lines.push(Mark::Line { points: means.iter().map(|(n, mean)| (*n, mean.mean)).collect(), style: line });
+        lines.push(if targets.len() <= 2 {
+            let point = |run: &Finished| Some((run.config.n as f64, run.summary.measure(measure)?, run.name()));
+            Mark::Points { points: runs.iter().filter_map(point).collect(), style: style.faint(0.6).sized(2.6) }
+        } else {
+            let name = |mean: &Mean| format!("{}: mean of {} runs", title_of(target), mean.count);
+            let points = means.iter().map(|(n, mean)| (*n, mean.mean, name(mean))).collect();
+            Mark::Points { points, style: style.faint(1.0).sized(3.0) }
+        });
     }
-    Panel { title: title.into(), x: Axis::linear("input length n"), y: axis, marks }
+    bands.extend(lines);
+    Panel { title: title.into(), x: Axis::linear("input length n"), y: axis, marks: bands }
 }
 
 fn by_length(runs: &[Finished], measure: &str) -> Vec<(f64, Mean)> {

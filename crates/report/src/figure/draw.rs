@@ -10,11 +10,15 @@ use super::{ColourBar, Figure, Mark, Panel, Shape, Style};
 const WIDTH: f64 = 780.0;
 /// Height of a panel's frame, by the number of panels in a row.
 const HEIGHTS: [f64; 4] = [330.0, 235.0, 190.0, 160.0];
-/// Room around a panel's frame.
+/// Room around a panel's frame; above and below, less where a whole row has no titles or labels.
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
+const TOP_UNTITLED: f64 = 8.0;
 const BOTTOM: f64 = 48.0;
+const BOTTOM_UNLABELLED: f64 = 24.0;
+/// Height of a line of the legend.
+const LEGEND_LINE: f64 = 24.0;
 /// A colour bar's room at the right.
 const BAR: f64 = 66.0;
 
@@ -26,39 +30,41 @@ impl Figure {
     /// The figure as a complete SVG document.
     pub fn svg(&self) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
-        let rows = self.panels.len().div_ceil(columns);
         let height = HEIGHTS[columns.min(HEIGHTS.len()) - 1];
         let usable = if self.colour_bar.is_some() { WIDTH - BAR } else { WIDTH };
-        let (cell_width, cell_height) = (usable / columns as f64, TOP + height + BOTTOM);
-        let legend = if self.legend.is_empty() { 0.0 } else { 26.0 };
-        let note = if self.note.is_empty() { 4.0 } else { 24.0 };
-        let total = legend + rows as f64 * cell_height + note;
+        let cell_width = usable / columns as f64;
 
-        let mut svg = String::new();
-        let _ = write!(
-            svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {total}\" width=\"{WIDTH}\" height=\"{total}\" \
-             font-family=\"Pudica Sans, sans-serif\" font-size=\"13\" fill=\"{INK}\">"
-        );
-        let _ = write!(svg, "<rect width=\"{WIDTH}\" height=\"{total}\" fill=\"white\"/>");
-        draw_legend(&mut svg, &self.legend);
-        for (place, panel) in self.panels.iter().enumerate() {
-            let (column, row) = (place % columns, place / columns);
-            let frame = Frame {
-                left: column as f64 * cell_width + LEFT,
-                right: (column + 1) as f64 * cell_width - RIGHT,
-                top: legend + row as f64 * cell_height + TOP,
-                bottom: legend + row as f64 * cell_height + TOP + height,
-            };
-            draw_panel(&mut svg, panel, &frame, place);
+        let mut body = String::new();
+        let legend = draw_legend(&mut body, &self.legend);
+        let mut y = legend;
+        for (row, panels) in self.panels.chunks(columns).enumerate() {
+            let titled = panels.iter().any(|panel| !panel.title.is_empty());
+            let labelled = panels.iter().any(|panel| !panel.x.label.is_empty());
+            let top = y + if titled { TOP } else { TOP_UNTITLED };
+            for (column, panel) in panels.iter().enumerate() {
+                let frame = Frame {
+                    left: column as f64 * cell_width + LEFT,
+                    right: (column + 1) as f64 * cell_width - RIGHT,
+                    top,
+                    bottom: top + height,
+                };
+                draw_panel(&mut body, panel, &frame, row * columns + column);
+            }
+            y = top + height + if labelled { BOTTOM } else { BOTTOM_UNLABELLED };
         }
         if let Some(bar) = &self.colour_bar {
-            draw_colour_bar(&mut svg, bar, usable + 8.0, legend + TOP, height.min(240.0));
+            draw_colour_bar(&mut body, bar, usable + 8.0, legend + TOP, height.min(240.0));
         }
+        y += 4.0;
         if !self.note.is_empty() {
-            text(&mut svg, LEFT, total - 8.0, "start", "font-size=\"11.5\" fill=\"#666\"", &self.note);
+            text(&mut body, LEFT, y + 12.0, "start", "font-size=\"11.5\" fill=\"#666\"", &self.note);
+            y += 20.0;
         }
-        svg + "</svg>\n"
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" width=\"{WIDTH}\" height=\"{y}\" \
+             font-family=\"Pudica Sans, sans-serif\" font-size=\"13\" fill=\"{INK}\">\
+             <rect width=\"{WIDTH}\" height=\"{y}\" fill=\"white\"/>{body}</svg>\n"
+        )
     }
 }
 
@@ -134,6 +140,8 @@ fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Rule
 
 fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler) {
     let at = |px: f64, py: f64| x.at(px).zip(y.at(py));
+    // The lower end of an interval may be below 0, which a log axis cannot show: it then ends at the frame.
+    let low_at = |px: f64, low: f64| x.at(px).map(|at| (at, y.at(low).unwrap_or(frame.bottom)));
     match mark {
         Mark::Points { points, style } => {
             for (px, py, name) in points {
@@ -145,11 +153,10 @@ fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler)
         Mark::Line { points, style } => {
             let path = points.iter().filter_map(|(px, py)| at(*px, *py));
             let path: Vec<String> = path.map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
-            let dash = if style.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
             let _ = write!(
                 svg,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1}\" stroke-opacity=\"{}\" \
-                 stroke-linejoin=\"round\"{dash}/>",
+                 stroke-linejoin=\"round\"/>",
                 path.join(" "),
                 style.colour,
                 2.0 * style.size,
@@ -158,7 +165,7 @@ fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler)
         }
         Mark::Band { points, style } => {
             let upper = points.iter().filter_map(|(px, _, high)| at(*px, *high));
-            let lower = points.iter().rev().filter_map(|(px, low, _)| at(*px, *low));
+            let lower = points.iter().rev().filter_map(|(px, low, _)| low_at(*px, *low));
             let outline: Vec<String> = upper.chain(lower).map(|(px, py)| format!("{px:.1},{py:.1}")).collect();
             let _ = write!(
                 svg,
@@ -170,7 +177,7 @@ fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler)
         }
         Mark::Intervals { points, style } => {
             for (px, low, high) in points {
-                if let (Some(from), Some(to)) = (at(*px, *low), at(*px, *high)) {
+                if let (Some(from), Some(to)) = (low_at(*px, *low), at(*px, *high)) {
                     draw_interval(svg, from, to, (3.0, 0.0), style);
                 }
             }
@@ -224,21 +231,33 @@ fn draw_symbol(svg: &mut String, (x, y): (f64, f64), style: &Style, name: &str) 
     });
 }
 
-fn draw_legend(svg: &mut String, legend: &[(String, Style)]) {
-    let mut x = LEFT;
+/// Draws the legend in as many lines as it needs; returns their height.
+fn draw_legend(svg: &mut String, legend: &[(String, Style)]) -> f64 {
+    let (mut x, mut y) = (LEFT, 14.0);
     for (name, style) in legend {
-        match style.shape {
-            Shape::Line => {
-                let dash = if style.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
-                let width = format!("stroke-width=\"{:.1}\"{dash}", 2.0 * style.size.max(1.0));
-                line(svg, (x - 4.0, 14.0), (x + 16.0, 14.0), &style.colour, &width);
-            }
-            _ => draw_symbol(svg, (x + 6.0, 14.0), &style.clone().sized(4.2).faint(1.0), ""),
+        let width = 22.0 + text_width(name);
+        if x + width > WIDTH && x > LEFT {
+            (x, y) = (LEFT, y + LEGEND_LINE);
         }
-        text(svg, x + 22.0, 18.5, "start", "", name);
-        // The font's letters are about half as wide as high.
-        x += 22.0 + 7.0 * name.chars().count() as f64 + 18.0;
+        match style.shape {
+            Shape::Line => line(svg, (x - 4.0, y), (x + 16.0, y), &style.colour, "stroke-width=\"2\""),
+            _ => draw_symbol(svg, (x + 6.0, y), &style.clone().sized(4.2).faint(1.0), ""),
+        }
+        text(svg, x + 18.0, y + 4.5, "start", "", name);
+        x += width + 16.0;
     }
+    if legend.is_empty() { 0.0 } else { y + LEGEND_LINE - 12.0 }
+}
+
+/// About how wide a text of size 13 is in our font.
+fn text_width(text: &str) -> f64 {
+    let letter = |letter: char| match letter {
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' => 3.6,
+        'm' | 'w' | 'M' | 'W' => 10.5,
+        letter if letter.is_uppercase() => 7.8,
+        _ => 6.6,
+    };
+    text.chars().map(letter).sum()
 }
 
 fn draw_colour_bar(svg: &mut String, bar: &ColourBar, left: f64, top: f64, height: f64) {
@@ -271,6 +290,9 @@ fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, more: 
 
 /// Writes a text; `^{...}` in it is set as a superscript.
 fn text(svg: &mut String, x: f64, y: f64, anchor: &str, more: &str, content: &str) {
+    if content.is_empty() {
+        return;
+    }
     let mut spans = String::new();
     let mut rest = content;
     while let Some((before, after)) = rest.split_once("^{") {

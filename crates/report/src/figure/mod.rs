@@ -91,8 +91,6 @@ pub struct Style {
     pub opacity: f64,
     /// Radius of points, half the width of lines.
     pub size: f64,
-    /// Whether lines are dashed.
-    pub dashed: bool,
 }
 
 /// Symbols, told apart without colour.
@@ -124,12 +122,12 @@ pub struct ColourBar {
 impl Style {
     /// A symbol of this colour.
     pub fn point(colour: &str, shape: Shape) -> Style {
-        Style { colour: colour.into(), shape, opacity: 0.75, size: 3.2, dashed: false }
+        Style { colour: colour.into(), shape, opacity: 0.75, size: 3.2 }
     }
 
     /// A line of this colour.
     pub fn line(colour: &str) -> Style {
-        Style { colour: colour.into(), shape: Shape::Line, opacity: 1.0, size: 0.9, dashed: false }
+        Style { colour: colour.into(), shape: Shape::Line, opacity: 1.0, size: 0.9 }
     }
 
     /// The same with another opacity.
@@ -141,12 +139,6 @@ impl Style {
     /// The same with another size.
     pub fn sized(mut self, size: f64) -> Style {
         self.size = size;
-        self
-    }
-
-    /// The same, dashed.
-    pub fn dashed(mut self) -> Style {
-        self.dashed = true;
         self
     }
 }
