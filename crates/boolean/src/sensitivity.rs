@@ -12,44 +12,6 @@ const PLANES: usize = 6;
 /// Sensitivities that are possible: 0..=36, rounded up to what the planes can hold.
 const COUNTS: usize = 1 << PLANES;
 
-/// For each variable, how many inputs change their value when it is flipped: 2^n times its influence. Needs no transform
-/// and reads each part of the table once for the variables inside it, once for each of the others.
-pub fn flip_counts(table: &TruthTable) -> Vec<u64> {
-    let n = table.variables();
-    let parts = table.lines().par_chunks(PART).enumerate();
-    let add = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
-    let by_row_bit =
-        parts.map(|(index, part)| dispatch(FlipCounts { table, first: index * PART, part })).reduce(|| vec![0; n], add);
-    by_row_bit.into_iter().rev().collect()
-}
-
-/// Counts the flips whose lower input lies in one part, and doubles them.
-struct FlipCounts<'a> {
-    table: &'a TruthTable,
-    first: usize,
-    part: &'a [Line],
-}
-
-impl Kernel for FlipCounts<'_> {
-    type Output = Vec<u64>;
-
-    /// Flips by bit of the row: entry 0 is the last variable.
-    #[inline(always)]
-    fn run(self, _: Isa) -> Vec<u64> {
-        let n = self.table.variables();
-        let mut counts = [[0; LINE_WORDS]; COUNTS];
-        self.add_near(&mut counts);
-        for bit in 9..n {
-            self.add_far(&mut counts[bit], 1 << (bit - 9));
-        }
-        let mut flips = vec![0; n];
-        for (flips, counts) in flips.iter_mut().zip(&counts) {
-            *flips = 2 * counts.iter().sum::<u64>();
-        }
-        flips
-    }
-}
-
 /// Does something for each row bit below nine, a constant in each copy.
 macro_rules! for_each_near_bit {
     (|$bit:ident| $body:expr) => { for_each_near_bit!(@ $bit, $body, 0 1 2 3 4 5 6 7 8) };
@@ -60,32 +22,85 @@ macro_rules! for_each_near_bit {
     })*};
 }
 
-impl FlipCounts<'_> {
-    /// Partners in the same line: all nine bits while the line is in a register. Bits from n on find padding, which the
-    /// caller does not look at.
+/// For each variable, how many inputs change their value when it is flipped: 2^n times its influence. Needs no transform
+/// and reads the table twice: once for the variables inside a part, once, gathered in strips, for those between parts.
+pub fn flip_counts(table: &TruthTable) -> Vec<u64> {
+    let add = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
+    let (n, lines) = (table.variables(), table.lines());
+    let bits_inside = n.min(9 + PART.ilog2() as usize);
+    let inside = lines.par_chunks(PART).map(|part| dispatch(FlipsInside { part, bits: bits_inside }));
+    let mut flips = inside.reduce(|| vec![0; bits_inside], add);
+
+    let parts = lines.len() / PART;
+    if parts > 1 {
+        let width = (PART / parts).max(1);
+        let strips = (0..PART / width).into_par_iter().map_init(
+            || vec![Line::default(); parts * width],
+            |gathered, strip| {
+                for (row, piece) in gathered.chunks_exact_mut(width).enumerate() {
+                    piece.copy_from_slice(&lines[row * PART + strip * width..][..width]);
+                }
+                dispatch(FlipsBetween { gathered, width })
+            },
+        );
+        flips.extend(strips.reduce(|| vec![0; n - bits_inside], add));
+    }
+    flips.into_iter().rev().collect()
+}
+
+/// Flips between two inputs of one part, by bit of the row: entry 0 is the last variable.
+struct FlipsInside<'a> {
+    part: &'a [Line],
+    bits: usize,
+}
+
+impl Kernel for FlipsInside<'_> {
+    type Output = Vec<u64>;
+
     #[inline(always)]
-    fn add_near(&self, counts: &mut [Counters; COUNTS]) {
+    fn run(self, _: Isa) -> Vec<u64> {
+        // Partners in the same line: all nine bits while the line is in a register. (With fewer variables the bits from n on
+        // find padding, and are cut off below.)
         let mut near = [[0; LINE_WORDS]; 9];
         for line in self.part {
             for_each_near_bit!(|BIT| add_ones(&mut near[BIT], &lower_difference_in_line::<BIT>(&line.0)));
         }
-        counts[..9].copy_from_slice(&near);
-    }
-
-    /// Partners `step` lines further.
-    #[inline(always)]
-    fn add_far(&self, counts: &mut Counters, step: usize) {
-        let mut far = [0; LINE_WORDS];
-        if step < self.part.len() {
-            for pair in self.part.chunks_exact(2 * step) {
-                add_differing(&mut far, &pair[..step], &pair[step..]);
-            }
-        } else if self.first & step == 0 {
-            // The whole part has 0 at this bit.
-            add_differing(&mut far, self.part, &self.table.lines()[self.first + step..][..self.part.len()]);
+        let mut flips = vec![0; self.bits];
+        for (bit, flips) in flips.iter_mut().enumerate() {
+            let counts = if bit < 9 { near[bit] } else { differing_pairs(self.part, 1 << (bit - 9)) };
+            *flips = 2 * counts.iter().sum::<u64>();
         }
-        *counts = far;
+        flips
     }
+}
+
+/// Flips between the rows of a strip, `width` lines each, by bit of the row's number.
+struct FlipsBetween<'a> {
+    gathered: &'a [Line],
+    width: usize,
+}
+
+impl Kernel for FlipsBetween<'_> {
+    type Output = Vec<u64>;
+
+    #[inline(always)]
+    fn run(self, _: Isa) -> Vec<u64> {
+        let mut flips = vec![0; (self.gathered.len() / self.width).ilog2() as usize];
+        for (bit, flips) in flips.iter_mut().enumerate() {
+            *flips = 2 * differing_pairs(self.gathered, self.width << bit).iter().sum::<u64>();
+        }
+        flips
+    }
+}
+
+/// Differences between lines `step` apart, each pair once.
+#[inline(always)]
+fn differing_pairs(lines: &[Line], step: usize) -> Counters {
+    let mut counts = [0; LINE_WORDS];
+    for pair in lines.chunks_exact(2 * step) {
+        add_differing(&mut counts, &pair[..step], &pair[step..]);
+    }
+    counts
 }
 
 /// Adds the ones of each word to its counter: no sum across words inside a loop.
@@ -334,13 +349,16 @@ mod tests {
         }
     }
 
+    /// Large enough for several parts: strips and far partners count too.
     #[test]
-    fn large_tables_take_the_same_paths() {
-        let table = Named::Dictator(2).boolean_at(19).unwrap().table().unwrap();
-        let mut flips = vec![0; 19];
-        flips[1] = 1 << 19;
+    fn several_parts_agree_with_closed_forms_and_each_other() {
+        let mut flips = vec![0; 23];
+        flips[1] = 1 << 23;
+        let table = Named::Dictator(2).boolean_at(23).unwrap().table().unwrap();
         assert_eq!(flip_counts(&table), flips);
         assert_eq!(sensitivity_profile(&table).flips, flips);
-        assert_eq!(sensitivity_profile(&table).histogram()[1], 1 << 19);
+        assert_eq!(sensitivity_profile(&table).histogram()[1], 1 << 23);
+        let random = Named::Random(4).boolean_at(23).unwrap().table().unwrap();
+        assert_eq!(flip_counts(&random), sensitivity_profile(&random).flips);
     }
 }
