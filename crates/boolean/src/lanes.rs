@@ -127,13 +127,18 @@ mod x86 {
         };
     }
 
-    // Each level: the partner `p` of every lane by a shuffle, then p + v, or p - v in the upper lane of each pair.
+    // Each level: the partner `p` of every lane by a shuffle, then p + v, or p - v in the upper lane of each pair. Floats do
+    // both at once, as p + v * ±1 (exact), which also takes work off the adders.
     row!(f32, __m512, 1, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, |v| {
-        let level = |p, v, upper| _mm512_mask_sub_ps(_mm512_add_ps(p, v), upper, p, v);
-        let v = level(_mm512_permute_ps::<0b10_11_00_01>(v), v, 0xAAAA);
-        let v = level(_mm512_permute_ps::<0b01_00_11_10>(v), v, 0xCCCC);
-        let v = level(_mm512_shuffle_f32x4::<0b10_11_00_01>(v, v), v, 0xF0F0);
-        level(_mm512_shuffle_f32x4::<0b01_00_11_10>(v, v), v, 0xFF00)
+        let (plus, minus) = (_mm512_set1_ps(1.0), _mm512_set1_ps(-1.0));
+        let p = _mm512_permute_ps::<0b10_11_00_01>(v);
+        let v = _mm512_fmadd_ps(v, _mm512_mask_blend_ps(0xAAAA, plus, minus), p);
+        let p = _mm512_permute_ps::<0b01_00_11_10>(v);
+        let v = _mm512_fmadd_ps(v, _mm512_mask_blend_ps(0xCCCC, plus, minus), p);
+        let p = _mm512_shuffle_f32x4::<0b10_11_00_01>(v, v);
+        let v = _mm512_fmadd_ps(v, _mm512_mask_blend_ps(0xF0F0, plus, minus), p);
+        let p = _mm512_shuffle_f32x4::<0b01_00_11_10>(v, v);
+        _mm512_fmadd_ps(v, _mm512_mask_blend_ps(0xFF00, plus, minus), p)
     });
     row!(i32, __m512i, 1, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi32, _mm512_sub_epi32, |v| {
         let level = |p, v, upper| _mm512_mask_sub_epi32(_mm512_add_epi32(p, v), upper, p, v);
@@ -143,10 +148,13 @@ mod x86 {
         level(_mm512_shuffle_i32x4::<0b01_00_11_10>(v, v), v, 0xFF00)
     });
     row!(f64, __m512d, 2, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, |v| {
-        let level = |p, v, upper| _mm512_mask_sub_pd(_mm512_add_pd(p, v), upper, p, v);
-        let v = level(_mm512_permute_pd::<0b01_01_01_01>(v), v, 0xAA);
-        let v = level(_mm512_permutex_pd::<0b01_00_11_10>(v), v, 0xCC);
-        level(_mm512_shuffle_f64x2::<0b01_00_11_10>(v, v), v, 0xF0)
+        let (plus, minus) = (_mm512_set1_pd(1.0), _mm512_set1_pd(-1.0));
+        let p = _mm512_permute_pd::<0b01_01_01_01>(v);
+        let v = _mm512_fmadd_pd(v, _mm512_mask_blend_pd(0xAA, plus, minus), p);
+        let p = _mm512_permutex_pd::<0b01_00_11_10>(v);
+        let v = _mm512_fmadd_pd(v, _mm512_mask_blend_pd(0xCC, plus, minus), p);
+        let p = _mm512_shuffle_f64x2::<0b01_00_11_10>(v, v);
+        _mm512_fmadd_pd(v, _mm512_mask_blend_pd(0xF0, plus, minus), p)
     });
     row!(f32, __m256, 2, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, |v| {
         let p = _mm256_permute_ps::<0b10_11_00_01>(v);

@@ -59,15 +59,31 @@ impl Kernel for FlipsInside<'_> {
 
     #[inline(always)]
     fn run(self, _: Isa) -> Vec<u64> {
-        // Partners in the same line: all nine bits while the line is in a register. (With fewer variables the bits from n on
-        // find padding, and are cut off below.)
+        // Partners in the same line, and in the same eight lines, while these are in registers. (With few variables the bits
+        // from n on find padding, and are cut off below.)
         let mut near = [[0; LINE_WORDS]; 9];
-        for line in self.part {
+        let mut middle = [[0; LINE_WORDS]; 3];
+        let (groups, rest) = self.part.as_chunks::<8>();
+        for group in groups {
+            for line in group {
+                for_each_near_bit!(|BIT| add_ones(&mut near[BIT], &lower_difference_in_line::<BIT>(&line.0)));
+            }
+            for k in 0..4 {
+                add_difference(&mut middle[0], &group[2 * k], &group[2 * k + 1]);
+                add_difference(&mut middle[1], &group[4 * (k / 2) + k % 2], &group[4 * (k / 2) + k % 2 + 2]);
+                add_difference(&mut middle[2], &group[k], &group[k + 4]);
+            }
+        }
+        for line in rest {
             for_each_near_bit!(|BIT| add_ones(&mut near[BIT], &lower_difference_in_line::<BIT>(&line.0)));
         }
         let mut flips = vec![0; self.bits];
         for (bit, flips) in flips.iter_mut().enumerate() {
-            let counts = if bit < 9 { near[bit] } else { differing_pairs(self.part, 1 << (bit - 9)) };
+            let counts = match bit {
+                0..9 => near[bit],
+                9..12 if rest.is_empty() => middle[bit - 9],
+                _ => differing_pairs(self.part, 1 << (bit - 9)),
+            };
             *flips = 2 * counts.iter().sum::<u64>();
         }
         flips
@@ -114,12 +130,17 @@ fn add_ones(counts: &mut [u64; LINE_WORDS], words: &[u64; LINE_WORDS]) {
 #[inline(always)]
 fn add_differing(counts: &mut [u64; LINE_WORDS], a: &[Line], b: &[Line]) {
     for (a, b) in a.iter().zip(b) {
-        let mut differs = a.0;
-        for k in 0..LINE_WORDS {
-            differs[k] ^= b.0[k];
-        }
-        add_ones(counts, &differs);
+        add_difference(counts, a, b);
     }
+}
+
+#[inline(always)]
+fn add_difference(counts: &mut Counters, a: &Line, b: &Line) {
+    let mut differs = a.0;
+    for k in 0..LINE_WORDS {
+        differs[k] ^= b.0[k];
+    }
+    add_ones(counts, &differs);
 }
 
 /// How many inputs are sensitive at how many of their bits.
