@@ -92,7 +92,7 @@ fn later_stages_name_the_runs_they_learn_from() {
         assert_eq!(refit.config.train.set_size, 1024);
     }
     let completion = plan.runs.iter().find(|run| run.sweep == "completion").unwrap();
-    assert_eq!(completion.config.target, "completion:0:256:0:random:0");
+    assert_eq!(completion.config.target, "completion:90:256:0:random:0");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn measure_panel(sweep: &Sweep, targets: &[String], measure: &str, axis: Axis, t
         });
     }
     bands.extend(lines);
-    Panel { title: title.into(), x: Axis::linear("input length n"), y: axis, marks: bands }
+    Panel { title: title.into(), x: Axis::whole("input length n"), y: axis, marks: bands }
 }
 
 fn by_length(runs: &[Finished], measure: &str) -> Vec<(f64, Mean)> {

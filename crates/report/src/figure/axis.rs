@@ -18,6 +18,8 @@ pub struct Axis {
     pub scale: Scale,
     /// Fixed ends; otherwise they follow the data.
     pub range: Option<(f64, f64)>,
+    /// Whether only whole numbers make sense.
+    pub whole: bool,
     /// Names at given values instead of numbers.
     pub names: Vec<(f64, String)>,
 }
@@ -25,7 +27,12 @@ pub struct Axis {
 impl Axis {
     /// An evenly spaced axis that follows the data.
     pub fn linear(label: &str) -> Axis {
-        Axis { label: label.into(), scale: Scale::Linear, range: None, names: Vec::new() }
+        Axis { label: label.into(), scale: Scale::Linear, range: None, whole: false, names: Vec::new() }
+    }
+
+    /// An evenly spaced axis of whole numbers that follows the data.
+    pub fn whole(label: &str) -> Axis {
+        Axis { whole: true, ..Axis::linear(label) }
     }
 
     /// An axis by powers of ten that follows the data.
@@ -74,7 +81,14 @@ impl Ruler {
         };
         let (ticks, minor) = match (axis.names.is_empty(), axis.scale) {
             (false, _) => (axis.names.clone(), Vec::new()),
-            (true, Scale::Linear) => (linear_ticks(low, high, wanted), Vec::new()),
+            (true, Scale::Linear) => {
+                let mut ticks = linear_ticks(low, high, wanted);
+                if axis.whole && ticks.iter().any(|(value, _)| value.fract() != 0.0) {
+                    let (first, last) = (low.ceil() as i64, high.floor() as i64);
+                    ticks = (first..=last).map(|value| (value as f64, value.to_string())).collect();
+                }
+                (ticks, Vec::new())
+            }
             (true, Scale::Log) => log_ticks(low, high, wanted),
         };
         Ruler { scale: axis.scale, low, high, from, to, ticks, minor }
@@ -198,6 +212,12 @@ mod tests {
         assert_eq!(texts(linear_ticks(4.0, 30.0, 6.0)), ["5", "10", "15", "20", "25", "30"]);
         assert_eq!(texts(linear_ticks(-0.02, 1.02, 5.0)), ["0", "0.25", "0.50", "0.75", "1.00"]);
         assert_eq!(texts(linear_ticks(-5000.0, 15000.0, 4.0)), ["−5000", "0", "5000", "10,000", "15,000"]);
+    }
+
+    #[test]
+    fn whole_axes_have_no_fractions() {
+        let ruler = Ruler::new(&Axis::whole("n"), [4.0, 10.0].into_iter(), 0.0, 100.0, 3.0);
+        assert_eq!(texts(ruler.ticks), ["4", "5", "6", "7", "8", "9", "10"]);
     }
 
     #[test]
