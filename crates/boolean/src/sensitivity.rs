@@ -137,8 +137,8 @@ fn add_differing(counts: &mut [u64; LINE_WORDS], a: &[Line], b: &[Line]) {
 #[inline(always)]
 fn add_difference(counts: &mut Counters, a: &Line, b: &Line) {
     let mut differs = a.0;
-    for k in 0..LINE_WORDS {
-        differs[k] ^= b.0[k];
+    for (word, partner) in differs.iter_mut().zip(&b.0) {
+        *word ^= partner;
     }
     add_ones(counts, &differs);
 }
@@ -195,11 +195,9 @@ pub fn sensitivity_profile(table: &TruthTable) -> SensitivityProfile {
             tally
         })
         .reduce(zero, |a, b| Box::new(a.plus(&b)));
-    let mut by_value = [vec![0; n + 1], vec![0; n + 1]];
-    for s in 0..=n {
-        by_value[1][s] = total(&tally.ones[s]);
-        by_value[0][s] = total(&tally.all[s]) - by_value[1][s];
-    }
+    let ones: Vec<u64> = tally.ones[..=n].iter().map(total).collect();
+    let all = tally.all[..=n].iter().map(total);
+    let mut by_value = [all.zip(&ones).map(|(all, ones): (u64, _)| all - ones).collect(), ones];
     by_value[0][0] -= table.padding(); // padding rows are 0 and never differ
     SensitivityProfile { by_value, flips: tally.flips[..n].iter().rev().map(total).collect() }
 }
@@ -305,7 +303,7 @@ fn lower_difference_in_line<const BIT: usize>(line: &[u64; LINE_WORDS]) -> [u64;
     let mut differs = *line;
     for k in 0..LINE_WORDS {
         differs[k] = if BIT < 6 {
-            (line[k] ^ line[k] >> (1 << BIT % 6)) & !LOW_VARIABLES[BIT % 6]
+            (line[k] ^ (line[k] >> (1 << (BIT % 6)))) & !LOW_VARIABLES[BIT % 6]
         } else {
             (line[k] ^ line[k ^ (1 << BIT >> 6)]) & ((k >> (BIT.max(6) - 6) & 1) as u64).wrapping_sub(1)
         };
@@ -339,9 +337,9 @@ impl Tally {
             }
             prefixes = (n >> p) + 1;
         }
-        for s in 0..=n {
-            add_ones(&mut self.all[s], &groups[s]);
-            add_ones(&mut self.ones[s], &and(&groups[s], values, false));
+        for (s, group) in groups.iter().enumerate().take(n + 1) {
+            add_ones(&mut self.all[s], group);
+            add_ones(&mut self.ones[s], &and(group, values, false));
         }
     }
 }

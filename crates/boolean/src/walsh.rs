@@ -280,7 +280,7 @@ unsafe fn combine<T, R: Row<T>, const ROWS: usize>(rows: &mut [R; ROWS]) {
 #[inline(always)]
 unsafe fn combine_level<T, R: Row<T>, const ROWS: usize, const HALF: usize>(rows: &mut [R; ROWS]) {
     unrolled!(ROWS, |r| {
-        if r & HALF == 0 && r + HALF < ROWS {
+        if (r / HALF).is_multiple_of(2) && r + HALF < ROWS {
             let (a, b) = (rows[r], rows[r + HALF]);
             rows[r] = unsafe { a.add(b) };
             rows[r + HALF] = unsafe { a.subtract(b) };
@@ -303,7 +303,7 @@ mod tests {
             let mut fast = values.clone();
             transform(&mut fast);
             for (s, &coefficient) in fast.iter().enumerate() {
-                let sign = |x: usize| if (s & x).count_ones() % 2 == 0 { 1 } else { -1 };
+                let sign = |x: usize| if (s & x).count_ones().is_multiple_of(2) { 1 } else { -1 };
                 let sum: i32 = values.iter().enumerate().map(|(x, v)| sign(x) * v).sum();
                 assert_eq!(coefficient, sum, "n={n} S={s}");
             }
