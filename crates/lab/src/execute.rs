@@ -67,6 +67,8 @@ struct State {
     /// Work of this call: done by ended runs, done by runs in progress, and in all.
     done: f64,
     in_progress: HashMap<usize, f64>,
+    /// Work that resumed runs had behind them; it is not work of this call.
+    before: HashMap<usize, f64>,
     total: f64,
     error: Option<Error>,
 }
@@ -88,7 +90,15 @@ impl<'a> Running<'a> {
         let pending: Vec<usize> =
             (0..plan.runs.len()).filter(|index| !summaries.contains_key(&plan.runs[*index].id)).collect();
         let total = pending.iter().map(|index| Work::of(&plan.runs[*index].config).total()).sum();
-        let state = State { pending, summaries, done: 0.0, in_progress: HashMap::new(), total, error: None };
+        let state = State {
+            pending,
+            summaries,
+            done: 0.0,
+            in_progress: HashMap::new(),
+            before: HashMap::new(),
+            total,
+            error: None,
+        };
         Ok(Running {
             plan,
             folder,
@@ -185,9 +195,11 @@ impl<'a> Running<'a> {
         };
         let label = run.config.label();
         let started = |from_step| {
-            // Work done before an interruption is not work of this call.
             let before = Work::of(&run.config).train * from_step as f64 / run.config.train.steps as f64;
-            self.state().total -= before;
+            let mut state = self.state();
+            state.total -= before;
+            state.before.insert(index, before);
+            drop(state);
             self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: label.clone(), from_step });
         };
         assignment.run(self.trainer, started, |step, loss| self.progress(index, run, step, loss))
@@ -209,7 +221,8 @@ impl<'a> Running<'a> {
     fn progress(&self, index: usize, run: &PlannedRun, step: u64, loss: f64) {
         let fraction = step as f64 / run.config.train.steps as f64;
         let mut state = self.state();
-        state.in_progress.insert(index, Work::of(&run.config).train * fraction);
+        let before = state.before.get(&index).copied().unwrap_or(0.0);
+        state.in_progress.insert(index, Work::of(&run.config).train * fraction - before);
         let (done, seconds_left) = self.how_far(&state);
         drop(state);
         self.observer.notice(&Event::Progress {
@@ -226,7 +239,7 @@ impl<'a> Running<'a> {
     fn ended(&self, index: usize, run: &PlannedRun, summary: RunSummary) {
         let mut state = self.state();
         state.in_progress.remove(&index);
-        state.done += Work::of(&run.config).total();
+        state.done += Work::of(&run.config).total() - state.before.remove(&index).unwrap_or(0.0);
         state.summaries.insert(run.id.clone(), summary.clone());
         let ended = state.summaries.len();
         let (done, seconds_left) = self.how_far(&state);

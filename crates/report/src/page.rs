@@ -17,18 +17,18 @@ const STYLE: &str = include_str!("page.css");
 pub fn html(sweep: &Sweep, findings: &Findings) -> String {
     let record = &sweep.record;
     let mut page = String::new();
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>\n",
+         <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>",
         escape(&record.title),
         font_faces()
     );
     let badge = if sweep.is_paper_scale() { "paper" } else { "quick" };
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {badge}\">{} scale</span> {}</p></header>\n",
+        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {badge}\">{} scale</span> {}</p></header>",
         escape(&record.source),
         escape(&record.title),
         escape(&record.about),
@@ -44,12 +44,12 @@ pub fn html(sweep: &Sweep, findings: &Findings) -> String {
     }
     page += &problems(sweep);
     page += &settings(sweep);
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a> and results.parquet \
          (one row a run), <a href=\"summary.json\">summary.json</a> (the statistics behind every figure and table), \
          <a href=\"figures\">figures/</a> (SVG and PNG), runs/ (settings, metrics, weights of every run). Made by {}.</p>\
-         <details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>\n",
+         <details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
         escape(&record.command),
         escape(&record.program),
         escape(&record.recipe_text)

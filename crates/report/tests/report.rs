@@ -38,8 +38,8 @@ fn made_up(config: &RunConfig, id: &str) -> Map<String, Value> {
 
 fn write_run(folder: &RunFolder, config: &RunConfig, id: &str, outcome: Outcome) {
     folder.create(config).unwrap();
-    if config.track.every > 0 {
-        let fall = config.train.steps / 4 / config.track.every * config.track.every;
+    if let Some(quarter) = (config.train.steps / 4).checked_div(config.track.every) {
+        let fall = quarter * config.track.every;
         for step in (0..=config.train.steps).step_by(config.track.every as usize) {
             let after = step.saturating_sub(fall) as f64 / config.train.steps as f64;
             let learnt = step >= fall;

@@ -107,7 +107,7 @@ pub struct TrainConfig {
 pub struct EvalConfig {
     /// Fresh batches of `train.batch` strings. When they would hold more strings than exist, every string is taken once.
     pub batches: usize,
-    /// The run has converged iff its evaluation loss is below this.
+    /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
     pub converged_below: f64,
 }
 
