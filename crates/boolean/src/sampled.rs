@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const Z95: f64 = 1.959_963_984_540_054;
 /// Inputs drawn together, one a lane.
 const BATCH: u64 = 64;
-/// Batches of the first round; rounds then double the inputs drawn so far.
+/// Batches of the first rounds; later ones draw a quarter more of what was drawn so far.
 const FIRST_ROUND: u64 = 16;
 
 /// When to stop drawing inputs.
@@ -152,29 +152,25 @@ fn run(
     progress: &mut dyn FnMut(u64, f64),
 ) -> SampledSensitivity {
     let started = Instant::now();
+    let late = || started.elapsed() >= budget.time_limit;
     let mut sums = Sums::zero(n);
-    let mut done = 0;
-    // Batches of one round are added in order, a few at a time, so that the sums are the same on any number of threads.
-    let at_once = 64.min(1 << 20 >> n.ilog2()).max(2) as u64;
+    let mut next = 0;
+    // Batches are added in order, a few at a time, so that the sums are the same on any number of threads.
+    let at_once = (1 << 20 >> n.ilog2()).clamp(2, 64);
     loop {
-        let round_end = if done == 0 { FIRST_ROUND } else { 2 * done };
-        while done < round_end && (done < FIRST_ROUND || started.elapsed() < budget.time_limit) {
-            let end = round_end.min(done + at_once);
-            let parts: Vec<Sums> = (done..end).into_par_iter().map(batch).collect();
+        // Looking at the interval after every batch would stop at lucky moments; after each quarter more it is rare enough.
+        let round_end = next + (next / 4).max(FIRST_ROUND);
+        while next < round_end && !(late() && next > 0) {
+            let end = round_end.min(next + at_once);
+            let parts: Vec<Sums> = (next..end).into_par_iter().map(batch).collect();
             parts.iter().for_each(|part| sums.add(part));
-            done = end;
-            // Looking at the interval after every few batches would stop at lucky moments; once a quarter is rare enough.
-            if done >= FIRST_ROUND && done % (round_end / 4).max(at_once) < at_once {
-                let half_width = half_width(sums.sensitivity, sums.samples, most);
-                progress(sums.samples, half_width);
-                if narrow_enough(half_width, &sums, budget) {
-                    return finish(&sums, most, most_shift, true);
-                }
-            }
+            next = end;
         }
-        let reached = narrow_enough(half_width(sums.sensitivity, sums.samples, most), &sums, budget);
-        if reached || started.elapsed() >= budget.time_limit {
-            return finish(&sums, most, most_shift, reached);
+        let half_width = half_width(sums.sensitivity, sums.samples, most);
+        progress(sums.samples, half_width);
+        let precise = narrow_enough(half_width, &sums, budget);
+        if precise || late() {
+            return finish(&sums, most, most_shift, precise);
         }
     }
 }
@@ -277,6 +273,6 @@ mod tests {
     fn a_time_limit_ends_it_honestly() {
         let tight = Budget { precision: Precision::Absolute(1e-9), time_limit: Duration::from_millis(50), seed: 0 };
         let found = sample(boolean("majority", 101).as_ref(), &tight, &mut |_, _| {});
-        assert!(!found.precise && found.average.samples >= 1024);
+        assert!(!found.precise && found.average.samples >= 128);
     }
 }
