@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Findings, Table, with_interval};
 use crate::figure::colour::{PALETTE, point};
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Scale, Style};
 use crate::published::FIG_3_WINDOW;
 use crate::sweep::Sweep;
 
@@ -35,7 +35,9 @@ pub fn around_convergence(sweep: &Sweep) -> Findings {
     let shown = if decays.contains(&FIG_3_DECAY) { FIG_3_DECAY } else { decays.first().copied().unwrap_or(0.0) };
     let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == shown).collect();
     let note = note(sweep, &tracked);
-    let panels = TRACKED[..2].iter().map(|quantity| aligned_panel(&own, quantity, quantity.1, window(sweep))).collect();
+    let mut panels: Vec<Panel> =
+        TRACKED[..2].iter().map(|quantity| aligned_panel(&own, quantity, quantity.1, window(sweep))).collect();
+    share_rows(&mut panels, 1);
     findings.draw(
         "fig3",
         "Figure 3",
@@ -164,16 +166,21 @@ fn grid(tracked: &[Tracked], decays: &[f64], note: &str, window: Option<(i64, i6
     Figure { panels, columns: decays.len(), note: note.into(), ..Figure::default() }
 }
 
-/// Gives all panels of a row the same vertical axis, so that columns can be compared.
+/// Gives all panels of a row the same vertical axis, so that columns can be compared. It follows the means: where few runs are
+/// left their intervals may be far wider, and are cut at the frame.
 fn share_rows(panels: &mut [Panel], columns: usize) {
     for row in panels.chunks_mut(columns.max(1)) {
-        let values: Vec<f64> = row.iter().flat_map(|panel| panel.shown_values()).collect();
-        let (low, high) =
-            (values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max));
+        let means: Vec<f64> = row.iter().flat_map(Panel::line_values).collect();
+        let low = means.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if low < high {
-            let log = row[0].y.scale == crate::figure::Scale::Log;
-            let pad = (high - low) * 0.05;
-            let range = if log { (low / 1.3, high * 1.3) } else { (low - pad, high + pad) };
+            let margin = 0.2;
+            let range = if row[0].y.scale == Scale::Log {
+                let factor = (high / low).powf(margin);
+                (low / factor, high * factor)
+            } else {
+                (low - margin * (high - low), high + margin * (high - low))
+            };
             row.iter_mut().for_each(|panel| panel.y.range = Some(range));
         }
     }

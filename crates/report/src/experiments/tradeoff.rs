@@ -19,10 +19,11 @@ pub fn by_target(sweep: &Sweep) -> Findings {
         low: lengths.iter().min().copied().unwrap_or(0) as f64,
         high: lengths.iter().max().copied().unwrap_or(1) as f64,
     };
+    let (x, y) = axes(sweep);
     let panel = |target: &String| Panel {
         title: title_of(target),
-        x: norm_axis(),
-        y: blowup_axis(),
+        x: x.clone(),
+        y: y.clone(),
         marks: coloured_by_length(sweep.kept().filter(|run| run.config.target == *target), &bar),
     };
     let figure = |targets: &[String], columns: usize| Figure {
@@ -36,7 +37,7 @@ pub fn by_target(sweep: &Sweep) -> Findings {
         let caption = "Every converged run for PARITY: LayerNorm blowup (log scale) against parameter norm; the colour is the input length.";
         findings.draw("fig2", "Figure 2", caption, figure(&targets[parity..=parity], 1));
     }
-    let caption = "The same for all functions, each on its own scale.";
+    let caption = "The same for all functions.";
     findings.draw("fig9", "Figure 9", caption, figure(&targets, 2));
     add_statistics(&mut findings, sweep, &targets);
     findings
@@ -48,10 +49,11 @@ pub fn by_length(sweep: &Sweep) -> Findings {
     let targets = sweep.different(|config| config.target.clone());
     let mut lengths = sweep.different(|config| config.n);
     lengths.sort_unstable();
+    let (x, y) = axes(sweep);
     let panel = |n: &usize| Panel {
         title: format!("n = {n}"),
-        x: norm_axis(),
-        y: blowup_axis(),
+        x: x.clone(),
+        y: y.clone(),
         marks: targets
             .iter()
             .map(|target| Mark::Points {
@@ -73,12 +75,22 @@ pub fn by_length(sweep: &Sweep) -> Findings {
     findings
 }
 
-fn norm_axis() -> Axis {
-    Axis::linear("parameter norm")
-}
-
-fn blowup_axis() -> Axis {
-    Axis::log("LayerNorm blowup")
+/// The axes of all panels: equal, so that panels can be compared.
+fn axes(sweep: &Sweep) -> (Axis, Axis) {
+    let all = points(sweep.kept());
+    let ends = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+    };
+    let (mut x, mut y) = (Axis::linear("parameter norm"), Axis::log("LayerNorm blowup"));
+    let (low, high) = ends(&mut all.iter().map(|point| point.0));
+    if low < high {
+        x = x.within(low - 0.05 * (high - low), high + 0.05 * (high - low));
+    }
+    let (low, high) = ends(&mut all.iter().map(|point| point.1).filter(|blowup| *blowup > 0.0));
+    if low < high {
+        y = y.within(low / 1.4, high * 1.4);
+    }
+    (x, y)
 }
 
 fn points<'a>(runs: impl Iterator<Item = Finished<'a>>) -> Vec<(f64, f64, String)> {

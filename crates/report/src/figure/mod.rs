@@ -161,6 +161,12 @@ impl Mark {
 }
 
 impl Panel {
+    /// The vertical values of its lines that its axis can show.
+    pub fn line_values(&self) -> Vec<f64> {
+        let lines = self.marks.iter().filter(|mark| matches!(mark, Mark::Line { .. }));
+        lines.flat_map(Mark::extent).map(|(_, y)| y).filter(|y| self.y.shows(*y)).collect()
+    }
+
     /// The vertical values that its axis can show.
     pub fn shown_values(&self) -> Vec<f64> {
         self.marks.iter().flat_map(Mark::extent).map(|(_, y)| y).filter(|y| self.y.shows(*y)).collect()
