@@ -25,7 +25,7 @@ pub fn html(sweep: &Sweep, findings: &Findings) -> String {
         escape(&record.title),
         font_faces()
     );
-    let badge = if sweep.is_paper_scale() { "paper" } else { "quick" };
+    let badge = if sweep.is_as_published() { "paper" } else { "quick" };
     let _ = writeln!(
         page,
         "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {badge}\">{} scale</span> {}</p></header>",
@@ -68,13 +68,13 @@ fn font_faces() -> String {
 }
 
 fn scale_words(sweep: &Sweep) -> &'static str {
-    match (sweep.is_paper_scale(), sweep.record.scale.as_str()) {
-        (true, _) => "The published settings, nothing changed.",
-        (false, "quick") => {
+    match (sweep.is_builtin(), sweep.record.scale.as_str(), sweep.record.overrides.is_empty()) {
+        (true, "paper", true) => "The published settings, nothing changed.",
+        (true, "paper", false) => "The published settings, changed by the overrides in the command below.",
+        (true, _, _) => {
             "Small networks and short inputs, chosen to show the effect on two CPU cores in minutes: compare trends with the published ones, not absolute values."
         }
-        (false, "paper") => "The published settings, changed by the overrides in the command below.",
-        _ => "",
+        (false, _, _) => "",
     }
 }
 
@@ -98,7 +98,9 @@ fn counts(sweep: &Sweep) -> String {
 
 fn figure(drawn: &Drawn) -> String {
     // Each figure's clip paths need names of their own within the page.
-    let svg = drawn.figure.svg().replace("panel", &format!("{}-panel", drawn.file));
+    let svg = drawn.figure.svg();
+    let svg = svg.replace("id=\"panel", &format!("id=\"{}-panel", drawn.file));
+    let svg = svg.replace("url(#panel", &format!("url(#{}-panel", drawn.file));
     let mut html = format!(
         "<figure id=\"{}\">{svg}<figcaption><b>{}.</b> {}",
         drawn.file,

@@ -37,9 +37,14 @@ impl Sweep {
         Ok(Sweep { record: folder.record().clone(), runs: folder.runs()? })
     }
 
-    /// Whether this is the published size of the experiment.
-    pub fn is_paper_scale(&self) -> bool {
-        self.record.scale == "paper" && self.record.overrides.is_empty()
+    /// Whether the recipe is one of ours, not a user's own.
+    pub fn is_builtin(&self) -> bool {
+        pudica_lab::recipe::builtin(&self.record.recipe).is_some()
+    }
+
+    /// Whether this is the published experiment, nothing changed.
+    pub fn is_as_published(&self) -> bool {
+        self.is_builtin() && self.record.scale == "paper" && self.record.overrides.is_empty()
     }
 
     /// The finished runs, converged or not.
