@@ -81,7 +81,8 @@ fn random_table(n: usize) -> TruthTable {
 /// Whole analyses, for scale.
 fn analysis(n: usize) {
     let table = random_table(n);
-    let (spectrum, profile) = medians(9, || drop(black_box(Spectrum::of(&table))), || drop(black_box(sensitivity_profile(&table))));
+    let (spectrum, profile) =
+        medians(9, || drop(black_box(Spectrum::of(&table))), || drop(black_box(sensitivity_profile(&table))));
     println!("n={n}: spectrum with degree profile {spectrum:.2} ms, sensitivity histogram {profile:.2} ms");
 }
 
@@ -95,5 +96,8 @@ fn spectrum_against_boofun(n: usize, floor: f64, python: &str) {
     };
     let table = random_table(n);
     let (ours, _) = medians(51, || drop(black_box(Spectrum::of(&table))), || {});
-    println!("\nspectrum at n={n}: ours {ours:.3} ms, boofun 1.3.0 with numba {theirs:.1} ms: {:.0} times faster (floor {floor})", theirs / ours);
+    println!(
+        "\nspectrum at n={n}: ours {ours:.3} ms, boofun 1.3.0 with numba {theirs:.1} ms: {:.0} times faster (floor {floor})",
+        theirs / ours
+    );
 }
