@@ -11,8 +11,7 @@ use crate::sweep::{Finished, Sweep, title_of};
 /// `hahn/tradeoff`: colour tells the length.
 pub fn by_target(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
-    let mut targets = sweep.different(|config| config.target.clone());
-    targets.sort_by_key(|target| ["parity", "majority", "first", "mean"].iter().position(|known| known == target));
+    let targets = targets(sweep);
     let lengths = sweep.different(|config| config.n as u64);
     let bar = ColourBar {
         label: "n".into(),
@@ -46,7 +45,7 @@ pub fn by_target(sweep: &Sweep) -> Findings {
 /// `hahn/tradeoff-lengths`: one panel a length, colour tells the target.
 pub fn by_length(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
-    let targets = sweep.different(|config| config.target.clone());
+    let targets = targets(sweep);
     let mut lengths = sweep.different(|config| config.n);
     lengths.sort_unstable();
     let (x, y) = axes(sweep);
@@ -73,6 +72,13 @@ pub fn by_length(sweep: &Sweep) -> Findings {
     findings.draw("fig10", "Figure 10", caption, figure);
     add_statistics(&mut findings, sweep, &targets);
     findings
+}
+
+/// The targets in the paper's order; they were drawn in any.
+fn targets(sweep: &Sweep) -> Vec<String> {
+    let mut targets = sweep.different(|config| config.target.clone());
+    targets.sort_by_key(|target| ["parity", "majority", "first", "mean"].iter().position(|known| known == target));
+    targets
 }
 
 /// The axes of all panels: equal, so that panels can be compared.
