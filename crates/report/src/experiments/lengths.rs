@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Findings, Table, number};
 use crate::figure::colour::of_target;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};
-use crate::published::{PARITY_LIMIT, TABLE_2};
+use crate::published::{PARITY_LIMIT, TABLE_2, Table2Row};
 use crate::sweep::{Finished, Sweep, title_of};
 
 const SHARPNESS: &str = "sharpness";
@@ -28,7 +28,7 @@ pub fn scaling(sweep: &Sweep) -> Findings {
     );
     draw_by_target(&mut findings, sweep, &targets, ["fig5", "fig6"], ["Figure 5", "Figure 6"]);
     draw_measures(&mut findings, sweep, &targets);
-    findings.tables.push(table_2(sweep, &targets, &mut findings.summary));
+    findings.tables.push(table_2(sweep, &targets, &mut findings.summary, &TABLE_2));
     findings
 }
 
@@ -37,7 +37,7 @@ pub fn long(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let targets = sweep.different(|config| config.target.clone());
     draw_by_target(&mut findings, sweep, &targets, ["fig7", "fig8"], ["Figure 7", "Figure 8"]);
-    let mut table = table_2(sweep, &targets, &mut findings.summary);
+    let mut table = table_2(sweep, &targets, &mut findings.summary, &[]);
     table.title = "Least squares of sharpness on n".into();
     table.note = "The paper gives no numbers for this range: it reports that MAJORITY rises and that FIRST and MEAN show no trend.".into();
     drop_published_columns(&mut table);
@@ -65,7 +65,7 @@ pub fn scratchpad(sweep: &Sweep) -> Findings {
         "Left: sharpness of converged encoder-decoders that write the parity of every prefix. Right: how often the last answer is right when the network reads its own earlier answers.",
         Figure { panels: vec![sharpness, accuracy], columns: 2, note: sweep.note(), ..Figure::default() },
     );
-    let mut table = table_2(sweep, &targets, &mut findings.summary);
+    let mut table = table_2(sweep, &targets, &mut findings.summary, &[]);
     table.title = "Least squares of sharpness on n".into();
     table.note = "Without a scratchpad the published slope for PARITY is 5.0·10<sup>−2</sup> (Table 2).".into();
     drop_published_columns(&mut table);
@@ -78,7 +78,7 @@ pub fn own(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let targets = sweep.different(|config| config.target.clone());
     draw_measures(&mut findings, sweep, &targets);
-    let mut table = table_2(sweep, &targets, &mut findings.summary);
+    let mut table = table_2(sweep, &targets, &mut findings.summary, &[]);
     table.title = "Least squares of sharpness on n".into();
     table.note.clear();
     drop_published_columns(&mut table);
@@ -166,8 +166,8 @@ fn by_length(runs: &[Finished], measure: &str) -> Vec<(f64, Mean)> {
     lengths.into_iter().filter_map(|n| mean(&values(n)).map(|mean| (n as f64, mean))).collect()
 }
 
-/// Table 2, and the same numbers as `fits` in the summary.
-fn table_2(sweep: &Sweep, targets: &[String], summary: &mut Map<String, Value>) -> Table {
+/// Table 2 beside the published rows, and the same numbers as `fits` in the summary.
+fn table_2(sweep: &Sweep, targets: &[String], summary: &mut Map<String, Value>, published_rows: &[Table2Row]) -> Table {
     let mut fits = Map::new();
     let mut means = Map::new();
     let mut rows = Vec::new();
@@ -183,7 +183,7 @@ fn table_2(sweep: &Sweep, targets: &[String], summary: &mut Map<String, Value>) 
         };
         entry["runs_kept"] = runs.len().into();
         entry["runs_discarded"] = discarded.into();
-        let published = TABLE_2.iter().find(|row| row.target == target);
+        let published = published_rows.iter().find(|row| row.target == target);
         if let Some(row) = published {
             entry["published"] = json!({ "slope": row.slope, "r": row.r, "p": row.p });
         }
@@ -197,8 +197,7 @@ fn table_2(sweep: &Sweep, targets: &[String], summary: &mut Map<String, Value>) 
         );
         let ours =
             |get: fn(&pudica_lab::statistics::Line) -> f64| fit.as_ref().map_or("–".into(), |line| number(get(line)));
-        let theirs =
-            |get: fn(&crate::published::Table2Row) -> f64| published.map_or("–".into(), |row| number(get(row)));
+        let theirs = |get: fn(&Table2Row) -> f64| published.map_or("–".into(), |row| number(get(row)));
         rows.push(vec![
             title_of(target),
             ours(|line| line.slope),
