@@ -1,6 +1,6 @@
 //! Figures (SVG and PNG) and one self-contained HTML page for a sweep folder.
 //!
-//! [`write`] works on any sweep folder, finished or not, as often as wanted. What each experiment shows is in `experiments`;
+//! [`write()`] works on any sweep folder, finished or not, as often as wanted. What each experiment shows is in `experiments`;
 //! what was published stands in [`published`].
 
 mod experiments;
