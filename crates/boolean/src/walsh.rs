@@ -54,7 +54,7 @@ pub fn transform_block<T: Element>(data: &mut [T]) {
     if data.len() < TILE {
         return transform_small(data);
     }
-    dispatch(Block(data));
+    dispatch(OnRows(Block(data)));
 }
 
 /// Level by level, for fewer entries than a tile.
@@ -94,7 +94,7 @@ fn transform_strips<T: Element>(data: &mut [T], apart: usize, rows: usize) {
             let (group, column) = (strip / strips_per_group, strip % strips_per_group * width);
             // SAFETY: strips are disjoint parts of `data`, which this function borrows alone.
             let first = unsafe { base.get().add(group * rows * apart + column) };
-            dispatch(Strip { first, apart, width, rows, gathered });
+            dispatch(OnRows(Strip { first, apart, width, rows, gathered }));
         },
     );
 }
@@ -109,10 +109,21 @@ impl<T> SharedPointer<T> {
     }
 }
 
-/// Entries next to each other that fit a core's cache: all their levels.
-struct Block<'a, T>(&'a mut [T]);
+/// Levels written once for rows in any registers.
+trait Levels: Sized {
+    type Entry: Element;
 
-impl<T: Element> Kernel for Block<'_, T> {
+    /// Does the work.
+    ///
+    /// # Safety
+    /// The machine must have R's instructions.
+    unsafe fn on_rows<R: Row<Self::Entry>>(self);
+}
+
+/// Runs [`Levels`] on the registers of the instruction set it is dispatched to.
+struct OnRows<L>(L);
+
+impl<L: Levels> Kernel for OnRows<L> {
     type Output = ();
 
     #[inline(always)]
@@ -120,17 +131,22 @@ impl<T: Element> Kernel for Block<'_, T> {
         // SAFETY: `isa` is what this code is dispatched to.
         unsafe {
             match isa {
-                Isa::Avx512 => self.levels::<T::Avx512>(),
-                Isa::Avx2 => self.levels::<T::Avx2>(),
-                Isa::Baseline => self.levels::<[T; LANES]>(),
+                Isa::Avx512 => self.0.on_rows::<<L::Entry as Element>::Avx512>(),
+                Isa::Avx2 => self.0.on_rows::<<L::Entry as Element>::Avx2>(),
+                Isa::Baseline => self.0.on_rows::<[L::Entry; LANES]>(),
             }
         }
     }
 }
 
-impl<T: Element> Block<'_, T> {
+/// Entries next to each other that fit a core's cache: all their levels.
+struct Block<'a, T>(&'a mut [T]);
+
+impl<T: Element> Levels for Block<'_, T> {
+    type Entry = T;
+
     #[inline(always)]
-    unsafe fn levels<R: Row<T>>(self) {
+    unsafe fn on_rows<R: Row<T>>(self) {
         let part_len = L1_BYTES / size_of::<T>();
         for part in self.0.chunks_mut(part_len) {
             for tile in part.chunks_exact_mut(TILE) {
@@ -142,7 +158,7 @@ impl<T: Element> Block<'_, T> {
     }
 }
 
-/// `width` columns of all blocks, `apart` entries from row to row: the levels between the rows.
+/// `width` columns of `rows` rows, `apart` entries from row to row: the levels between the rows.
 struct Strip<'a, T> {
     first: *mut T,
     apart: usize,
@@ -151,26 +167,12 @@ struct Strip<'a, T> {
     gathered: &'a mut [T],
 }
 
-impl<T: Element> Kernel for Strip<'_, T> {
-    type Output = ();
+impl<T: Element> Levels for Strip<'_, T> {
+    type Entry = T;
 
-    #[inline(always)]
-    fn run(self, isa: Isa) {
-        // SAFETY: `isa` is what this code is dispatched to.
-        unsafe {
-            match isa {
-                Isa::Avx512 => self.levels::<T::Avx512>(),
-                Isa::Avx2 => self.levels::<T::Avx2>(),
-                Isa::Baseline => self.levels::<[T; LANES]>(),
-            }
-        }
-    }
-}
-
-impl<T: Element> Strip<'_, T> {
     /// The first pass gathers the rows, the last scatters them, so each entry is read and written once in memory.
     #[inline(always)]
-    unsafe fn levels<R: Row<T>>(self) {
+    unsafe fn on_rows<R: Row<T>>(self) {
         let Self { first, apart, width, rows, gathered } = self;
         // Rows of the buffer are a little more than `width` apart, so that they do not compete for the same cache places.
         let (buffer, buffer_apart) = (gathered.as_mut_ptr(), gathered.len() / rows);
@@ -337,7 +339,7 @@ mod tests {
             transform_small(&mut expected);
             for isa in crate::simd::available() {
                 let mut data = values.clone();
-                crate::simd::run_on(isa, Block(&mut data));
+                crate::simd::run_on(isa, OnRows(Block(&mut data)));
                 assert!(data == expected, "{isa:?} {}", std::any::type_name::<T>());
             }
         }
