@@ -33,9 +33,15 @@ pub fn execute(
         finished: sweep.state().summaries.len(),
         total_steps: plan.total_steps(),
     });
+    let jobs = jobs.clamp(1, plan.runs.len().max(1));
+    // Each run computes on its own share of the cores: runs that share one pool of threads wait for each other.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, plan.runs.len().max(1)) {
-            scope.spawn(|| sweep.work());
+        for _ in 0..jobs {
+            scope.spawn(|| match rayon::ThreadPoolBuilder::new().num_threads((cores / jobs).max(1)).build() {
+                Ok(share) => share.install(|| sweep.work()),
+                Err(_) => sweep.work(), // no more threads to be had: the common pool serves
+            });
         }
     });
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
