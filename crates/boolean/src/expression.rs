@@ -42,7 +42,7 @@ impl Expression {
         let largest =
             parser.steps.iter().map(|step| if let Step::Variable(i) = step { i + 1 } else { 0 }).max().unwrap_or(0);
         let n = n.unwrap_or(largest.max(1));
-        memory::check_variables(n, MAX_SAMPLED_VARIABLES)?;
+        memory::check_variables(n)?;
         if largest > n {
             return Err(Error::Variables(format!(
                 "the expression uses x{largest}, but n={n}: give --n {largest} or more"

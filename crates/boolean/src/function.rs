@@ -2,7 +2,7 @@
 
 use crate::bits::{Bits, variables_of_word};
 use crate::table::{LINE_WORDS, Line, TruthTable};
-use crate::{MAX_SAMPLED_VARIABLES, Result, memory};
+use crate::{Result, memory};
 use rayon::prelude::*;
 
 /// A function {0,1}^n -> {0,1}, evaluated on 64 inputs at once.
@@ -64,13 +64,13 @@ pub struct Closure<F> {
 
 /// Makes a Boolean function of `n` variables from a closure: `boolean(3, |x| x.get(0) ^ x.get(2))`.
 pub fn boolean<F: Fn(&Bits) -> bool + Send + Sync>(n: usize, f: F) -> Result<Closure<F>> {
-    memory::check_variables(n, MAX_SAMPLED_VARIABLES)?;
+    memory::check_variables(n)?;
     Ok(Closure { n, f })
 }
 
 /// Makes a real function of `n` variables from a closure: `real(5, |x| x.ones() as f64 / 5.0)`.
 pub fn real<F: Fn(&Bits) -> f64 + Send + Sync>(n: usize, f: F) -> Result<Closure<F>> {
-    memory::check_variables(n, MAX_SAMPLED_VARIABLES)?;
+    memory::check_variables(n)?;
     Ok(Closure { n, f })
 }
 

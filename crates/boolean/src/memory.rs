@@ -1,25 +1,29 @@
 //! Asking whether work fits in memory before allocating it, and allocating large arrays on huge pages.
 
-use crate::{Error, Result};
+use crate::{Error, MAX_SAMPLED_VARIABLES, MAX_TABLE_VARIABLES, Result};
 use std::alloc::{self, Layout};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Refuses n = 0 and n beyond `limit`.
-pub fn check_variables(n: usize, limit: usize) -> Result<()> {
-    match n {
-        0 => Err(Error::Variables("a function needs at least one variable: give --n 1 or more".into())),
-        n if n > limit && limit == crate::MAX_SAMPLED_VARIABLES => {
-            Err(Error::Variables(format!("n={n} is too large: functions of up to {limit} variables can be sampled")))
-        }
-        n if n > limit => {
-            let what = if limit == crate::MAX_SPECTRUM_VARIABLES { "spectrum" } else { "truth table" };
-            Err(Error::Variables(format!(
-                "n={n} is too large for an exact {what}: it stops at n={limit}; sample instead (--method sampled)"
-            )))
-        }
-        _ => Ok(()),
+/// Refuses n = 0, and n beyond what can be sampled.
+pub fn check_variables(n: usize) -> Result<()> {
+    let problem = match n {
+        0 => "a function needs at least one variable: give --n 1 or more".into(),
+        1..=MAX_SAMPLED_VARIABLES => return Ok(()),
+        n => format!("n={n} is too large: functions of up to {MAX_SAMPLED_VARIABLES} variables can be sampled"),
+    };
+    Err(Error::Variables(problem))
+}
+
+/// Refuses n for which no truth table is offered.
+pub fn check_table_variables(n: usize) -> Result<()> {
+    check_variables(n)?;
+    match n > MAX_TABLE_VARIABLES {
+        true => Err(Error::Variables(format!(
+            "n={n} is too large for an exact truth table, which stops at n={MAX_TABLE_VARIABLES}; sample instead (--method sampled)"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -8,7 +8,7 @@ mod thresholds;
 use crate::bits::Bits;
 use crate::error::did_you_mean;
 use crate::function::{BooleanFunction, RealFunction, real};
-use crate::{Error, MAX_SAMPLED_VARIABLES, Result, memory};
+use crate::{Error, Result, memory};
 use std::fmt;
 use std::str::FromStr;
 
@@ -88,7 +88,7 @@ impl Named {
 
     /// The Boolean function of `n` variables, or why there is none.
     pub fn boolean_at(self, n: usize) -> Result<Box<dyn BooleanFunction>> {
-        memory::check_variables(n, MAX_SAMPLED_VARIABLES)?;
+        memory::check_variables(n)?;
         let refuse = |why: String| Err(Error::Variables(format!("{self} is not defined for n={n}: {why}")));
         Ok(match self {
             Self::Parity => Box::new(parities::RangeParity::new(n, 0..n)),

@@ -151,7 +151,7 @@ impl Spectrum {
 
 fn check_size(n: usize, bytes_per_entry: usize) -> Result<()> {
     let instead = "--measures influences, or sample (--method sampled)";
-    memory::check_variables(n, crate::MAX_TABLE_VARIABLES)?;
+    memory::check_table_variables(n)?;
     memory::check_fits(n, "the spectrum", (bytes_per_entry as u64) << n, instead)?;
     if n > MAX_SPECTRUM_VARIABLES {
         let problem = format!("n={n} is too large for an exact spectrum, which stops at n={MAX_SPECTRUM_VARIABLES}");

@@ -3,7 +3,7 @@
 use crate::bits::{Bits, word_of_row};
 use crate::function::{BooleanFunction, boolean};
 use crate::memory::Array;
-use crate::{MAX_TABLE_VARIABLES, Result, memory};
+use crate::{Result, memory};
 
 /// How many 64-bit words make a [`Line`].
 pub const LINE_WORDS: usize = 8;
@@ -24,7 +24,7 @@ pub struct TruthTable {
 impl TruthTable {
     /// The table of the constant 0. Refuses, before allocating, what would not fit in memory.
     pub fn zeros(n: usize) -> Result<Self> {
-        memory::check_variables(n, MAX_TABLE_VARIABLES)?;
+        memory::check_table_variables(n)?;
         let lines = (1usize << n).div_ceil(512);
         memory::check_fits(n, "the truth table", lines as u64 * 64, "sample (--method sampled)")?;
         Ok(Self { n, lines: Array::zeros(lines) })
@@ -80,7 +80,8 @@ impl TruthTable {
 
     /// The packed words, padding included.
     pub fn words(&self) -> &[u64] {
-        self.lines.as_flattened_words()
+        // SAFETY: Line is repr(C) around [u64; 8] with size 64 and no padding, so n lines are 8n words in a row.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE_WORDS) }
     }
 
     /// The table in cache lines of 512 rows, padding included.
@@ -102,18 +103,6 @@ impl TruthTable {
         if self.n < 6 {
             self.lines[0].0[0] &= (1 << self.rows()) - 1;
         }
-    }
-}
-
-/// `[Line]` seen as `[u64]`.
-trait AsFlattenedWords {
-    fn as_flattened_words(&self) -> &[u64];
-}
-
-impl AsFlattenedWords for [Line] {
-    fn as_flattened_words(&self) -> &[u64] {
-        // SAFETY: Line is repr(C) around [u64; 8] with size 64 and no padding, so n lines are 8n words in a row.
-        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), self.len() * LINE_WORDS) }
     }
 }
 
@@ -151,7 +140,7 @@ pub struct RealTable {
 impl RealTable {
     /// Takes 2^n values; `epsilon` is their relative precision (`f64::EPSILON`, or `f32::EPSILON` for data that was f32).
     pub fn new(n: usize, values: Array<f64>, epsilon: f64) -> Result<Self> {
-        memory::check_variables(n, MAX_TABLE_VARIABLES)?;
+        memory::check_table_variables(n)?;
         if values.len() != 1 << n {
             let problem = format!("a function of {n} variables has {} values, not {}", 1u64 << n, values.len());
             return Err(crate::Error::Variables(problem));
@@ -163,7 +152,7 @@ impl RealTable {
     pub fn of(f: &dyn crate::function::RealFunction) -> Result<Self> {
         use rayon::prelude::*;
         let n = f.variables();
-        memory::check_variables(n, MAX_TABLE_VARIABLES)?;
+        memory::check_table_variables(n)?;
         memory::check_fits(n, "the table of values", 8 << n, "sample (--method sampled)")?;
         let mut values = Array::<f64>::zeros(1 << n);
         values.par_iter_mut().enumerate().with_min_len(4096).for_each(|(row, value)| {
