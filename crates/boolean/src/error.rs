@@ -60,13 +60,19 @@ pub enum Error {
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// ": did you mean 'x'?" when one of `known` is close to `given`, else nothing.
-pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    known
+/// The candidate most like `text`, if any is similar enough to be a plausible typing mistake.
+pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let text = text.to_lowercase();
+    // Jaro-Winkler favours shared prefixes, as typing mistakes have; below 0.75 a suggestion is a guess.
+    candidates
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&given.to_lowercase(), name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
-        .map(|(_, name)| format!(": did you mean '{name}'?"))
-        .unwrap_or_default()
+        .map(|candidate| (strsim::jaro_winkler(&text, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// ": did you mean 'x'?" when one of `known` is [`nearest`] to `given`, else nothing.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(given, known).map(|name| format!(": did you mean '{name}'?")).unwrap_or_default()
 }

@@ -37,7 +37,7 @@ pub mod walsh;
 
 pub use bits::Bits;
 pub use convention::Convention;
-pub use error::{Error, Result, did_you_mean};
+pub use error::{Error, Result, did_you_mean, nearest};
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use named::{Function, Named};

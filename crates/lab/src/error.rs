@@ -139,14 +139,3 @@ fn io_sentence(source: &std::io::Error) -> String {
         _ => source.to_string(),
     }
 }
-
-/// The candidate most like `text`, if any is similar enough to be a plausible typing mistake.
-pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    // Jaro-Winkler favours shared prefixes, as typing mistakes have; below 0.75 a suggestion is a guess.
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(text, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_string())
-}

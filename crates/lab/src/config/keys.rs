@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::RunConfig;
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 
 /// A [`RunConfig`] under construction, whose settings are reached by dotted names.
 #[derive(Clone, Debug)]
@@ -41,7 +41,8 @@ impl Settings {
         }
         // `d` is as good as `model.d`: compare with the last part of each name too.
         let by_last_part = known.iter().find(|name| name.rsplit('.').next() == Some(key)).cloned();
-        let nearest = by_last_part.or_else(|| nearest(key, known.iter().map(String::as_str)));
+        let nearest =
+            by_last_part.or_else(|| pudica_boolean::nearest(key, known.iter().map(String::as_str)).map(String::from));
         Err(Error::UnknownSetting { key: key.into(), nearest })
     }
 

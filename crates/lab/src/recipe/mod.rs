@@ -148,7 +148,7 @@ impl Recipe {
         let names = builtin_names();
         let by_last_part =
             names.iter().find(|known| known.rsplit('/').next() == Some(name)).map(|known| known.to_string());
-        let nearest = by_last_part.or_else(|| crate::error::nearest(name, names));
+        let nearest = by_last_part.or_else(|| pudica_boolean::nearest(name, names).map(String::from));
         Err(Error::UnknownRecipe { name: name.into(), nearest })
     }
 
