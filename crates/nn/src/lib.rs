@@ -18,6 +18,7 @@ mod kernels;
 mod layers;
 mod leaves;
 mod network;
+mod state;
 mod train;
 mod weights;
 
@@ -29,5 +30,6 @@ pub use encoder_decoder::EncoderDecoderConfig;
 pub use error::NnError;
 pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
+pub use state::TrainingState;
 pub use train::{Trainer, loss_and_gradient};
 pub use weights::{Parameter, Weights};

@@ -6,8 +6,7 @@ use pudica_data::Bits;
 use crate::layers::to_vec;
 use crate::leaves::Leaves;
 use crate::network::{Body, check_strings};
-use crate::weights::{Stored, store};
-use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, Weights};
+use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, TrainingState, Weights};
 
 /// A network being trained: its weights, its optimiser and how many steps it has made.
 ///
@@ -40,22 +39,18 @@ impl Trainer {
         config: AdamWConfig,
         device: &Device,
     ) -> Result<Self, NnError> {
-        let empty = architecture.empty_weights()?;
-        let stored = Stored::parse(checkpoint)?;
-        stored.check_only(&[(WEIGHTS, &empty), (FIRST_MOMENT, &empty), (SECOND_MOMENT, &empty)])?;
-        let mut trainer = Self::new(architecture, stored.read(WEIGHTS, &empty)?, config, device)?;
-        trainer.optimiser.step = stored.number(STEP)?;
-        trainer.optimiser.first_moment = stored.read(FIRST_MOMENT, &empty)?.data().to_vec();
-        trainer.optimiser.second_moment = stored.read(SECOND_MOMENT, &empty)?.data().to_vec();
+        let state = TrainingState::from_bytes(architecture, checkpoint)?;
+        let mut trainer = Self::new(architecture, state.weights, config, device)?;
+        trainer.optimiser.step = state.step;
+        trainer.optimiser.first_moment = state.first_moment;
+        trainer.optimiser.second_moment = state.second_moment;
         Ok(trainer)
     }
 
-    /// Everything needed to continue, as one safetensors file: weights, both moments of the optimiser, and the step.
+    /// Everything needed to continue, as one safetensors file.
     pub fn checkpoint(&self) -> Result<Vec<u8>, NnError> {
-        let first = self.weights.with_data(self.optimiser.first_moment.clone())?;
-        let second = self.weights.with_data(self.optimiser.second_moment.clone())?;
-        let sets = [(WEIGHTS, &self.weights), (FIRST_MOMENT, &first), (SECOND_MOMENT, &second)];
-        store(&sets, &[(STEP, self.steps())])
+        let AdamW { step, first_moment, second_moment, .. } = self.optimiser.clone();
+        TrainingState { weights: self.weights.clone(), first_moment, second_moment, step }.to_bytes()
     }
 
     /// One step: the mean squared error on the batch before the step. `labels` are row-major [rows, outputs].
@@ -84,11 +79,6 @@ impl Trainer {
         Network::new(&self.architecture, self.weights.clone(), &self.device)
     }
 }
-
-const WEIGHTS: &str = "weights.";
-const FIRST_MOMENT: &str = "first_moment.";
-const SECOND_MOMENT: &str = "second_moment.";
-const STEP: &str = "step";
 
 /// The mean squared error over all outputs of a batch, and its gradient in the order of [`Weights::data`].
 /// `labels` are row-major [rows, outputs]. `E` is f32, or f64 on a device that computes in f64.

@@ -1,0 +1,19 @@
+//! The fast lane: R Boolean encoders of one shape, trained and probed at once by exact algebra.
+//!
+//! The networks are those of [`pudica_nn::EncoderConfig`], with the same weights, streams and numbers up to rounding; what differs
+//! is how much work is done for them:
+//!
+//! - Layer 1 sees only 2n distinct tokens, so its queries, keys and values are tables of 2n rows.
+//! - The last layer is read at one position, so keys and values fold into the query and the mixed vector.
+//! - Strings that a batch repeats are computed once and weighted.
+//! - Replicas are stacked: one launch, or one walk over the cores, for all of them.
+//!
+//! Gradients are derived by hand; `pudica_nn` stays as the readable reference and the oracle of the tests.
+//!
+//! An [`Engine`] is one such ensemble on one device.
+
+mod engine;
+mod error;
+
+pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+pub use error::EnsembleError;

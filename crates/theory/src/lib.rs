@@ -1,0 +1,1 @@
+//! Theory made runnable: bounds and their constants, hand-built transformers, and spectra of kernels on the cube.
