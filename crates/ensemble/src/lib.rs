@@ -12,8 +12,14 @@
 //!
 //! An [`Engine`] is one such ensemble on one device.
 
+mod cpu;
 mod engine;
 mod error;
+mod measure;
+mod members;
+mod reference;
 
+pub use cpu::cpu;
 pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
 pub use error::EnsembleError;
+pub use reference::reference;

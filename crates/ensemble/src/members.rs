@@ -1,0 +1,87 @@
+//! Whether members fit together, and which strings they are measured on.
+
+use pudica_data::{Batch, Bits, Task};
+use pudica_nn::{Architecture, NnError, TrainingState};
+
+use crate::{EnsembleError, Member, Shape, Strings};
+
+/// Check that these members can be trained together; gives the rows of every training batch.
+pub(crate) fn check(shape: &Shape, members: &[Member]) -> Result<usize, EnsembleError> {
+    let empty = Architecture::Encoder(shape.encoder.clone()).empty_weights()?;
+    let Some(first) = members.first() else {
+        return Err(EnsembleError::Members("there are none".into()));
+    };
+    if shape.batch == 0 {
+        return Err(EnsembleError::Members("a training batch needs at least 1 string, but batch = 0".into()));
+    }
+    for (index, member) in members.iter().enumerate() {
+        let problem = |problem: String| Err(EnsembleError::Members(format!("member {index} {problem}")));
+        member.adamw.check()?;
+        let TrainingState { weights, first_moment, second_moment, step } = &member.state;
+        empty.check_same_layout(weights)?;
+        let (expected, found) = (weights.data().len(), first_moment.len().min(second_moment.len()));
+        if first_moment.len() != second_moment.len() || found != expected {
+            return problem(format!("has moments of {found} weights, but {expected} weights"));
+        }
+        if *step != first.state.step {
+            return problem(format!("stands at step {step}, member 0 at step {}", first.state.step));
+        }
+        let target = member.task.target();
+        if target.n() != shape.encoder.n {
+            return problem(format!("learns strings of {} bits, the network reads {}", target.n(), shape.encoder.n));
+        }
+        if member.task.label(Bits::new(target.n(), vec![0; target.n()])?)?.labels.len() != 1 {
+            return problem("has a scratchpad, but an encoder gives one number for each string".into());
+        }
+        let (rows, expected) = (training_rows(shape, &member.task), training_rows(shape, &first.task));
+        if rows != expected || member.task.training_set().is_some() != first.task.training_set().is_some() {
+            return problem(format!("trains on {rows} strings a step, member 0 on {expected}, or only one has a set"));
+        }
+    }
+    Ok(training_rows(shape, &first.task))
+}
+
+/// Strings in a training step: the batch, or a smaller training set whole.
+fn training_rows(shape: &Shape, task: &Task) -> usize {
+    task.training_set().map_or(shape.batch, |set| shape.batch.min(set.strings().rows()))
+}
+
+/// The strings replica `replica` is measured on, with their labels.
+pub(crate) fn measured(strings: Strings, replica: usize, task: &Task, seed: u64) -> Result<Batch, EnsembleError> {
+    let own = match strings {
+        Strings::Fresh { rows, purpose, index } => return Ok(task.measure_batch(rows, seed, purpose, index)?),
+        Strings::Shared(bits) => bits,
+        Strings::Each(all) => &all[replica],
+    };
+    Ok(task.label(own.clone())?)
+}
+
+/// Whether replicas can be measured on these strings.
+pub(crate) fn check_strings(strings: Strings, shape: &Shape, replicas: usize) -> Result<(), EnsembleError> {
+    let batch = |problem: String| Err(NnError::Batch(problem).into());
+    let check_one = |bits: &Bits| {
+        let (expected, found) = (shape.encoder.n, bits.n());
+        match bits.rows() {
+            _ if found != expected => {
+                batch(format!("the network reads strings of {expected} bits, these have {found}"))
+            }
+            0 => batch("it has no strings".into()),
+            _ => Ok(()),
+        }
+    };
+    match strings {
+        Strings::Fresh { rows: 0, .. } => batch("it has no strings".into()),
+        Strings::Fresh { .. } => Ok(()),
+        Strings::Shared(bits) => check_one(bits),
+        Strings::Each(all) if all.len() != replicas => {
+            batch(format!("strings for {} networks were given, there are {replicas}", all.len()))
+        }
+        Strings::Each(all) => {
+            all.iter().try_for_each(check_one)?;
+            match all.iter().all(|bits| bits.rows() == all[0].rows()) {
+                true => Ok(()),
+                false => batch("all networks need equally many strings".into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The networks of `pudica_nn` behind the ensemble's face, one after the other: slow, and the oracle of the tests.
+
+use pudica_data::Bits;
+use pudica_nn::{Architecture, Device, Network, NnError, NormFactors, Trainer, TrainingState, Weights};
+
+use crate::measure::{response, score, shake};
+use crate::members::{check, check_strings, measured};
+use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+
+/// An ensemble on the reference network of `pudica_nn`, computed by autodiff on this machine's processor.
+pub fn reference(shape: Shape, members: Vec<Member>) -> Result<Box<dyn Engine>, EnsembleError> {
+    let rows = check(&shape, &members)?;
+    let architecture = Architecture::Encoder(shape.encoder.clone());
+    let trainers = members
+        .iter()
+        .map(|member| Trainer::resume(&architecture, &member.state.to_bytes()?, member.adamw, &Device::cpu()))
+        .collect::<Result<_, _>>()?;
+    let lost = vec![false; members.len()];
+    Ok(Box::new(Reference { steps: members[0].state.step, shape, architecture, members, trainers, lost, rows }))
+}
+
+struct Reference {
+    shape: Shape,
+    architecture: Architecture,
+    members: Vec<Member>,
+    trainers: Vec<Trainer>,
+    /// Whether a replica's loss has ceased to be finite; it then stands still.
+    lost: Vec<bool>,
+    rows: usize,
+    steps: u64,
+}
+
+impl Reference {
+    fn network(&self, weights: Weights) -> Result<Network, NnError> {
+        Network::new(&self.architecture, weights, &Device::cpu())
+    }
+
+    /// What `measure` makes of each replica's strings and labels.
+    fn each<R>(
+        &self,
+        strings: Strings,
+        measure: impl Fn(usize, &Bits, &[f32]) -> Result<R, EnsembleError>,
+    ) -> Result<Vec<R>, EnsembleError> {
+        check_strings(strings, &self.shape, self.members.len())?;
+        let one = |(replica, member): (usize, &Member)| {
+            let batch = measured(strings, replica, &member.task, member.seed)?;
+            measure(replica, &batch.strings, &batch.labels)
+        };
+        self.members.iter().enumerate().map(one).collect()
+    }
+}
+
+impl Engine for Reference {
+    fn replicas(&self) -> usize {
+        self.members.len()
+    }
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn device(&self) -> String {
+        "cpu (reference)".into()
+    }
+
+    fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {
+        let mut losses = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut of_step = Vec::with_capacity(self.members.len());
+            for ((member, trainer), lost) in self.members.iter().zip(&mut self.trainers).zip(&mut self.lost) {
+                let batch = member.task.train_batch(self.rows, member.seed, self.steps)?;
+                let loss = match lost {
+                    true => f64::NAN,
+                    false => match trainer.step(&batch.strings, &batch.labels) {
+                        Ok(loss) => f64::from(loss),
+                        Err(NnError::Diverged { loss, .. }) => f64::from(loss),
+                        Err(error) => return Err(error.into()),
+                    },
+                };
+                *lost |= !loss.is_finite();
+                of_step.push(loss);
+            }
+            self.steps += 1;
+            losses.push(of_step);
+        }
+        Ok(losses)
+    }
+
+    fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError> {
+        Ok(TrainingState::from_bytes(&self.architecture, &self.trainers[replica].checkpoint()?)?)
+    }
+
+    fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
+        self.each(strings, |replica, strings, _| Ok(self.trainers[replica].network()?.predict(strings)?))
+    }
+
+    fn evaluate(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError> {
+        self.each(strings, |replica, strings, labels| {
+            Ok(score(&self.trainers[replica].network()?.predict(strings)?, labels))
+        })
+    }
+
+    fn shake(&mut self, strings: Strings, noise: Noise) -> Result<Vec<Vec<NoisyResponse>>, EnsembleError> {
+        self.each(strings, |replica, strings, labels| {
+            let weights = self.trainers[replica].weights();
+            let before = self.network(weights.clone())?.predict(strings)?;
+            let one = |draw| {
+                let mut noisy = weights.clone();
+                shake(noisy.data_mut(), weights.layout(), &noise, self.members[replica].seed, draw);
+                let after = self.network(noisy)?.predict(strings)?;
+                Ok(response(&before, &after, labels))
+            };
+            (0..noise.draws).map(one).collect()
+        })
+    }
+
+    fn norms(&mut self, strings: Strings) -> Result<Vec<NormSummary>, EnsembleError> {
+        self.each(strings, |replica, strings, _| {
+            let (_, norms) = self.trainers[replica].network()?.predict_with_norms(strings)?;
+            Ok(summarise(&norms, strings.rows()))
+        })
+    }
+}
+
+fn summarise(norms: &[NormFactors], rows: usize) -> NormSummary {
+    let mut summary = NormSummary { names: norms.iter().map(|norm| norm.name.clone()).collect(), ..Default::default() };
+    for row in 0..rows {
+        for norm in norms {
+            let own = row * norm.positions..(row + 1) * norm.positions;
+            for (factors, max, mean) in [
+                (&norm.unbiased[own.clone()], &mut summary.unbiased_max, &mut summary.unbiased_mean),
+                (&norm.theory[own], &mut summary.theory_max, &mut summary.theory_mean),
+            ] {
+                max.push(factors.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+                mean.push((factors.iter().copied().map(f64::from).sum::<f64>() / factors.len() as f64) as f32);
+            }
+        }
+    }
+    summary
+}
