@@ -1,0 +1,21 @@
+//! Spectra of conjugate and neural tangent kernels on the cube {-1, 1}^d (Yang & Salman 2020; Hron et al. 2020; Vasudeva et al.
+//! 2024, Section 3 and Appendix B).
+//!
+//! A network's kernel K, as an operator on functions of the cube, says which functions the network has at its start (CK) and learns
+//! first (NTK): those with large eigenvalues. Where monomials of degree k are its eigenfunctions with eigenvalue mu_k, the share of
+//! the variance at degree k is C(d, k) mu_k / sum.
+//!
+//! - [`infinite_spectrum`]: infinitely wide MLPs, and linear attention as the paper reads it, to d = 512.
+
+pub mod activation;
+pub mod architecture;
+pub mod degrees;
+pub mod infinite;
+mod krawtchouk;
+pub mod real;
+pub mod recursion;
+
+pub use activation::Activation;
+pub use architecture::{Architecture, Family, Kernel, Readout};
+pub use degrees::Monotone;
+pub use infinite::{InfiniteSpectrum, infinite_spectrum};
