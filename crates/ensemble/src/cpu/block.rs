@@ -1,0 +1,176 @@
+//! One block of strings through the network and back, in buffers small enough to stay in a core's cache.
+
+use super::last_attention::LastAttention;
+use super::layout::Layout;
+use super::middle_attention::MiddleAttention;
+use super::passes::{add_scaled, dot, wide};
+use super::prepared::Ready;
+use super::real::Real;
+use super::second_half::SecondHalf;
+use super::table_attention::TableAttention;
+use super::tables::TableGradient;
+
+/// The attention of one layer: by tables in the first, folded in the last, plain between.
+enum Attention<T> {
+    Table(TableAttention<T>),
+    Middle(MiddleAttention<T>),
+    Last(LastAttention<T>),
+}
+
+/// One layer's buffers.
+struct Layer<T> {
+    attention: Attention<T>,
+    half: SecondHalf<T>,
+    /// Positions computed for each string: all, or only the last.
+    positions: usize,
+}
+
+/// Buffers for a block of strings.
+pub(crate) struct Block<T> {
+    layers: Vec<Layer<T>>,
+    /// [strings]; on the way back, their gradient.
+    outputs: Vec<T>,
+    /// The gradient on its way back: at the last position [strings, d], at all of them [strings, n, d].
+    flow_last: Vec<T>,
+    flow: Vec<T>,
+    /// [strings, n, ff]
+    d_hidden: Vec<T>,
+}
+
+/// A gradient being added up: of the parameters, and of the first layer's tables, which leads to more of the parameters'.
+pub(crate) struct Gradient<T> {
+    pub(crate) parameters: Vec<T>,
+    pub(crate) tables: TableGradient<T>,
+}
+
+impl<T: Real> Gradient<T> {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        Self { parameters: vec![T::zero(); layout.len], tables: TableGradient::new(layout) }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.parameters.fill(T::zero());
+        self.tables.clear();
+    }
+}
+
+/// Numbers of activations that a block may keep: about what fits in 1 MiB of L2 beside the weights in use.
+const CACHE: usize = 230_000;
+
+/// Strings in a block.
+pub(crate) fn block_strings(layout: &Layout) -> usize {
+    let Layout { n, d, ff, heads, .. } = *layout;
+    // Six buffers of width d, two of width ff (see `SecondHalf`), and the shares.
+    let numbers = n * (6 * d + 2 * ff + heads * n);
+    (CACHE / numbers).max(1)
+}
+
+impl<T: Real> Block<T> {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let strings = block_strings(layout);
+        let depth = layout.layers.len();
+        let layer = |index: usize| {
+            let positions = if index + 1 == depth { 1 } else { layout.n };
+            let attention = match index {
+                0 => Attention::Table(TableAttention::new(layout, strings, positions)),
+                _ if index + 1 == depth => Attention::Last(LastAttention::new(layout, strings)),
+                _ => Attention::Middle(MiddleAttention::new(layout, strings)),
+            };
+            Layer { attention, half: SecondHalf::new(layout, strings * positions), positions }
+        };
+        let (n, d, ff) = (layout.n, layout.d, layout.ff);
+        let positions = layout.first_layer_positions();
+        Self {
+            layers: (0..depth).map(layer).collect(),
+            outputs: vec![T::zero(); strings],
+            flow_last: vec![T::zero(); strings * d],
+            flow: vec![T::zero(); if depth == 1 { 0 } else { strings * n * d }],
+            d_hidden: vec![T::zero(); strings * positions * ff],
+        }
+    }
+
+    /// Put strings [strings, n] through the network; no more than [`block_strings`].
+    pub(crate) fn forward(&mut self, ready: &Ready<T>, strings: &[u8]) {
+        let layout = ready.layout;
+        let (count, d) = (strings.len() / layout.n, layout.d);
+        for index in 0..self.layers.len() {
+            let (before, own) = self.layers.split_at_mut(index);
+            let (Layer { attention, half, positions }, at) = (&mut own[0], &layout.layers[index]);
+            let x = before.last().map_or(&[][..], |layer| &layer.half.output[..count * layer.positions * d]);
+            match attention {
+                Attention::Table(attention) => attention.forward(ready, strings, &mut half.input),
+                Attention::Middle(attention) => attention.forward(ready, at, x, &mut half.input),
+                Attention::Last(attention) => attention.forward(ready, at, x, &mut half.input),
+            }
+            half.forward(ready, at, count * *positions);
+        }
+        let (weight, bias) = (ready.of(&layout.head_weight), ready.of(&layout.head_bias)[0]);
+        if let Some(layer) = self.layers.last() {
+            let rows = layer.half.output.chunks_exact(d);
+            wide(|| {
+                for (output, row) in self.outputs.iter_mut().zip(rows).take(count) {
+                    *output = dot(row, weight) + bias;
+                }
+            });
+        }
+    }
+
+    /// After [`Block::forward`]: the outputs of its first `count` strings.
+    pub(crate) fn outputs(&self, count: usize) -> &[T] {
+        &self.outputs[..count]
+    }
+
+    /// After [`Block::forward`] on the same strings: add what the outputs' gradient makes of the parameters'. `d_output` gives the
+    /// gradient of one output, from its row in the block and the output.
+    pub(crate) fn backward(
+        &mut self,
+        ready: &Ready<T>,
+        strings: &[u8],
+        gradient: &mut Gradient<T>,
+        mut d_output: impl FnMut(usize, T) -> T,
+    ) {
+        let layout = ready.layout;
+        let (count, d) = (strings.len() / layout.n, layout.d);
+        let depth = self.layers.len();
+        let (flow_last, flow) = (&mut self.flow_last[..count * d], &mut self.flow);
+        let Gradient { parameters, tables } = gradient;
+        for (row, output) in self.outputs[..count].iter_mut().enumerate() {
+            *output = d_output(row, *output);
+        }
+        let d_outputs = &self.outputs[..count];
+        wide(|| {
+            let weight = ready.of(&layout.head_weight);
+            let rows = self.layers[depth - 1].half.output.chunks_exact(d).zip(flow_last.chunks_exact_mut(d));
+            for ((row, flow), g) in rows.zip(d_outputs) {
+                add_scaled(&mut parameters[layout.head_weight.clone()], *g, row);
+                parameters[layout.head_bias.start] += *g;
+                for (flow, weight) in flow.iter_mut().zip(weight) {
+                    *flow = *g * *weight;
+                }
+            }
+        });
+        for index in (0..depth).rev() {
+            let (before, own) = self.layers.split_at_mut(index);
+            let (Layer { attention, half, positions }, at) = (&mut own[0], &layout.layers[index]);
+            let x = before.last().map_or(&[][..], |layer| &layer.half.output[..count * layer.positions * d]);
+            let own_flow = match index + 1 == depth {
+                true => &mut *flow_last,
+                false => &mut flow[..count * *positions * d],
+            };
+            half.backward(ready, at, own_flow, &mut self.d_hidden, parameters);
+            match attention {
+                Attention::Table(attention) => attention.backward(ready, strings, own_flow, tables),
+                Attention::Middle(attention) => attention.backward(ready, at, x, own_flow, parameters),
+                Attention::Last(attention) => attention.backward(ready, at, x, flow_last, flow, parameters),
+            }
+        }
+    }
+
+    /// After [`Block::forward`]: for each LayerNorm in the order they are applied, the variances of the rows it was given
+    /// [strings, positions], and the positions.
+    pub(crate) fn variances(&self) -> impl Iterator<Item = (&[T], usize)> {
+        self.layers.iter().flat_map(|Layer { half, positions, .. }| {
+            [(&half.variance1[..], *positions), (&half.variance2[..], *positions)]
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! The face of the ensemble: training and measures, shared over replicas, draws and blocks of strings.
+
+use pudica_data::{Batch, Bits};
+use pudica_nn::{LAYER_NORM_EPS, TrainingState, Weights};
+use rayon::prelude::*;
+
+use super::block::{Block, block_strings};
+use super::gradient::{Effort, Hands, Pool};
+use super::layout::Layout;
+use super::prepared::{Prepared, Ready};
+use super::replica::Replica;
+use crate::measure::{response, score, shake};
+use crate::members::{check, check_strings, measured};
+use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+
+/// An ensemble on this machine's cores: those of the `rayon` pool it is called from. The members must fit the shape, stand at one
+/// step and train on equally many strings.
+pub fn cpu(shape: Shape, members: Vec<Member>) -> Result<Box<dyn Engine>, EnsembleError> {
+    let rows = check(&shape, &members)?;
+    let (layout, steps) = (Layout::new(&shape.encoder)?, members[0].state.step);
+    let like = members[0].state.weights.clone();
+    let replicas = members.into_iter().map(Replica::new).collect();
+    let (efforts, blocks, prepared) = (Pool::new(), Pool::new(), Pool::new());
+    Ok(Box::new(Cpu { shape, layout, rows, steps, like, replicas, efforts, blocks, prepared }))
+}
+
+struct Cpu {
+    shape: Shape,
+    layout: Layout,
+    /// Strings in a training batch.
+    rows: usize,
+    steps: u64,
+    /// Names and shapes of the weights.
+    like: Weights,
+    replicas: Vec<Replica>,
+    efforts: Pool<Effort<f32>>,
+    blocks: Pool<Block<f32>>,
+    prepared: Pool<Prepared<f32>>,
+}
+
+impl Engine for Cpu {
+    fn replicas(&self) -> usize {
+        self.replicas.len()
+    }
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn device(&self) -> String {
+        "cpu".into()
+    }
+
+    fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {
+        let Self { layout, rows, steps, replicas, efforts, blocks, .. } = self;
+        let (layout, efforts, blocks) = (&*layout, &*efforts, &*blocks);
+        let (rows, first) = (*rows, *steps);
+        let train = |replica: &mut Replica, hands: Hands| {
+            let all = |effort: &mut Effort<f32>| {
+                let steps = first..first + count as u64;
+                steps.map(|step| replica.step(layout, rows, step, (&mut *effort, blocks), hands)).collect()
+            };
+            efforts.with(|| Effort::new(layout), all)
+        };
+        // As many replicas as divide evenly train alone on a thread each, the rest share all threads.
+        let threads = rayon::current_num_threads();
+        let whole = replicas.len() / threads * threads;
+        let (alone, shared) = replicas.split_at_mut(whole);
+        let mut losses: Vec<Vec<f64>> = each(alone, |replica| train(replica, Hands::One))?;
+        losses.extend(each(shared, |replica| train(replica, Hands::Many))?);
+        self.steps += count as u64;
+        Ok((0..count).map(|step| losses.iter().map(|of_replica| of_replica[step]).collect()).collect())
+    }
+
+    fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError> {
+        let Replica { weights, first_moment, second_moment, .. } = &self.replicas[replica];
+        Ok(TrainingState {
+            weights: self.like.with_data(weights.clone())?,
+            first_moment: first_moment.clone(),
+            second_moment: second_moment.clone(),
+            step: self.steps,
+        })
+    }
+
+    fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
+        self.measure(strings, |replica, batch| self.outputs(&replica.weights, &batch.strings))
+    }
+
+    fn evaluate(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError> {
+        self.measure(strings, |replica, batch| score(&self.outputs(&replica.weights, &batch.strings), &batch.labels))
+    }
+
+    fn shake(&mut self, strings: Strings, noise: Noise) -> Result<Vec<Vec<NoisyResponse>>, EnsembleError> {
+        self.measure(strings, |replica, batch| {
+            let before = self.outputs(&replica.weights, &batch.strings);
+            let one = |draw| {
+                let mut noisy = replica.weights.clone();
+                shake(&mut noisy, &self.layout.parameters, &noise, replica.seed, draw);
+                response(&before, &self.outputs(&noisy, &batch.strings), &batch.labels)
+            };
+            (0..noise.draws).into_par_iter().map(one).collect()
+        })
+    }
+
+    fn norms(&mut self, strings: Strings) -> Result<Vec<NormSummary>, EnsembleError> {
+        self.measure(strings, |replica, batch| self.norm_summary(&replica.weights, &batch.strings))
+    }
+}
+
+/// What `work` makes of every replica, in order.
+fn each<R: Send>(
+    replicas: &mut [Replica],
+    work: impl Fn(&mut Replica) -> Result<R, EnsembleError> + Send + Sync,
+) -> Result<Vec<R>, EnsembleError> {
+    replicas.par_iter_mut().with_max_len(1).map(work).collect()
+}
+
+impl Cpu {
+    /// What `measure` makes of each replica and its strings.
+    fn measure<R: Send>(
+        &self,
+        strings: Strings,
+        measure: impl Fn(&Replica, &Batch) -> R + Send + Sync,
+    ) -> Result<Vec<R>, EnsembleError> {
+        check_strings(strings, &self.shape, self.replicas.len())?;
+        let one = |(index, replica): (usize, &Replica)| {
+            Ok(measure(replica, &measured(strings, index, &replica.task, replica.seed)?))
+        };
+        self.replicas.par_iter().enumerate().with_max_len(1).map(one).collect()
+    }
+
+    /// What `read` takes from every block after its forward pass, in order; it is given the block and its number of strings.
+    fn forward<R: Send>(
+        &self,
+        weights: &[f32],
+        strings: &Bits,
+        read: impl Fn(&Block<f32>, &[f32]) -> R + Send + Sync,
+    ) -> Vec<R> {
+        let layout = &self.layout;
+        let pass = |prepared: &mut Prepared<f32>| {
+            prepared.prepare(layout, weights);
+            let ready = Ready { layout, parameters: weights, prepared };
+            let one = |strings: &[u8]| {
+                self.blocks.with(
+                    || Block::new(layout),
+                    |block| {
+                        block.forward(&ready, strings);
+                        read(block, block.outputs(strings.len() / layout.n))
+                    },
+                )
+            };
+            strings.data().par_chunks(block_strings(layout) * layout.n).map(one).collect()
+        };
+        self.prepared.with(|| Prepared::new(layout), pass)
+    }
+
+    fn outputs(&self, weights: &[f32], strings: &Bits) -> Vec<f32> {
+        self.forward(weights, strings, |_, outputs| outputs.to_vec()).concat()
+    }
+
+    fn norm_summary(&self, weights: &[f32], strings: &Bits) -> NormSummary {
+        let mut summary = NormSummary::default();
+        for layer in 0..self.layout.layers.len() {
+            summary.names.extend(["norm1", "norm2"].map(|norm| format!("enc.layers.{layer}.{norm}")));
+        }
+        let d = self.layout.d as f64;
+        let blocks = self.forward(weights, strings, |block, outputs| {
+            let mut rows = Vec::with_capacity(outputs.len() * 2 * self.layout.layers.len());
+            for row in 0..outputs.len() {
+                for (variances, positions) in block.variances() {
+                    let variances = variances[row * positions..][..positions].iter().map(|v| f64::from(*v));
+                    let inverse_root = |v: f64| 1.0 / v.sqrt();
+                    rows.push([
+                        max_and_mean(variances.clone().map(|v| inverse_root(v * d / (d - 1.0)))),
+                        max_and_mean(variances.map(|v| inverse_root(v + LAYER_NORM_EPS))),
+                    ]);
+                }
+            }
+            rows
+        });
+        for [unbiased, theory] in blocks.into_iter().flatten() {
+            summary.unbiased_max.push(unbiased.0);
+            summary.unbiased_mean.push(unbiased.1);
+            summary.theory_max.push(theory.0);
+            summary.theory_mean.push(theory.1);
+        }
+        summary
+    }
+}
+
+fn max_and_mean(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f32, f32) {
+    let count = values.len() as f64;
+    (values.clone().fold(f64::NEG_INFINITY, f64::max) as f32, (values.sum::<f64>() / count) as f32)
+}

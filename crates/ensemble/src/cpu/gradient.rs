@@ -1,0 +1,134 @@
+//! The loss of a batch and its gradient, in lanes: fixed shares of the batch, each added up on its own.
+//!
+//! How a batch is cut into lanes and blocks depends on the batch alone. So the numbers are the same on any number of threads.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::block::{Block, Gradient, block_strings};
+use super::distinct::Distinct;
+use super::layout::Layout;
+use super::prepared::{Prepared, Ready};
+use super::real::Real;
+use super::tables::TableScratch;
+
+/// Things that are handed out and come back: as many as are in use at one time.
+pub(crate) struct Pool<T>(Mutex<Vec<T>>);
+
+impl<T> Pool<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Do some work with one of them, made if none is free.
+    pub(crate) fn with<R>(&self, make: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
+        let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut one = free.unwrap_or_else(make);
+        let result = work(&mut one);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        result
+    }
+}
+
+/// How the pieces of one replica's step are worked through. The numbers are the same.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Hands {
+    /// On the thread that asks: other threads have replicas of their own.
+    One,
+    /// On all threads of the pool.
+    Many,
+}
+
+/// One share of a batch.
+pub(crate) struct Lane<T> {
+    pub(crate) gradient: Gradient<T>,
+    /// Sum of squared errors.
+    squares: f64,
+}
+
+/// Everything one replica's step needs beside its weights.
+pub(crate) struct Effort<T> {
+    pub(crate) distinct: Distinct,
+    pub(crate) prepared: Prepared<T>,
+    pub(crate) lanes: Vec<Lane<T>>,
+    scratch: TableScratch<T>,
+}
+
+/// Rows (strings times positions) in a lane, and lanes at most: enough rows to make adding lanes up cheap, enough lanes for a few
+/// threads to share one replica evenly.
+const LANE_ROWS: usize = 4096;
+const MOST_LANES: usize = 16;
+
+fn lanes(layout: &Layout, strings: usize) -> usize {
+    (strings * layout.n).div_ceil(LANE_ROWS).next_power_of_two().min(MOST_LANES).min(strings)
+}
+
+impl<T: Real> Effort<T> {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        Self {
+            distinct: Distinct::default(),
+            prepared: Prepared::new(layout),
+            lanes: Vec::new(),
+            scratch: TableScratch::new(layout),
+        }
+    }
+
+    /// The mean squared error on `self.distinct`. Its gradient is the sum of those of [`Effort::gradients`].
+    pub(crate) fn compute(&mut self, layout: &Layout, parameters: &[T], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
+        let Self { distinct, prepared, lanes: all_lanes, scratch } = self;
+        prepared.prepare(layout, parameters);
+        let ready = Ready { layout, parameters, prepared };
+        let (strings, count) = (distinct.len(), lanes(layout, distinct.len()));
+        all_lanes.truncate(count);
+        all_lanes.resize_with(count, || Lane { gradient: Gradient::new(layout), squares: 0.0 });
+        let run = |(index, lane): (usize, &mut Lane<T>)| {
+            let own = strings * index / count..strings * (index + 1) / count;
+            blocks.with(|| Block::new(layout), |block| lane.run(&ready, distinct, own, block));
+        };
+        match hands {
+            Hands::One => all_lanes.iter_mut().enumerate().for_each(run),
+            Hands::Many => all_lanes.par_iter_mut().enumerate().with_max_len(1).for_each(run),
+        }
+        let [first, others @ ..] = &mut all_lanes[..] else { return f64::NAN };
+        let mut squares = first.squares;
+        for other in others {
+            first.gradient.tables.add(&other.gradient.tables);
+            squares += other.squares;
+        }
+        let Gradient { parameters: gradient, tables } = &mut first.gradient;
+        prepared.tables.backward(layout, parameters, tables, scratch, gradient);
+        squares / distinct.rows as f64
+    }
+
+    /// The parts whose sum is the gradient.
+    pub(crate) fn gradients(&self) -> impl Iterator<Item = &[T]> + Clone {
+        self.lanes.iter().map(|lane| &lane.gradient.parameters[..])
+    }
+}
+
+impl<T: Real> Lane<T> {
+    /// Strings `own` of the batch, forth and back.
+    fn run(&mut self, ready: &Ready<T>, distinct: &Distinct, own: Range<usize>, block: &mut Block<T>) {
+        self.gradient.clear();
+        self.squares = 0.0;
+        let n = ready.layout.n;
+        let rows = T::of(distinct.rows as f64);
+        // Blocks of equal size: a small last one would be slow.
+        let blocks = own.len().div_ceil(block_strings(ready.layout));
+        for index in 0..blocks {
+            let piece = |index: usize| own.start + own.len() * index / blocks;
+            let own = piece(index)..piece(index + 1);
+            let strings = &distinct.strings[own.start * n..own.end * n];
+            let (labels, counts) = (&distinct.labels[own.clone()], &distinct.counts[own]);
+            block.forward(ready, strings);
+            let squares = &mut self.squares;
+            block.backward(ready, strings, &mut self.gradient, |row, output| {
+                let (error, count) = (output - T::of(f64::from(labels[row])), f64::from(counts[row]));
+                *squares += count * error.to_f64().unwrap_or(f64::NAN).powi(2);
+                T::of(2.0 * count) * error / rows
+            });
+        }
+    }
+}

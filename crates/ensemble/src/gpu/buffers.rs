@@ -1,0 +1,256 @@
+//! What a pass over the networks keeps in GPU memory.
+
+use super::cuda::{Cuda, Memory};
+use super::shape::Dims;
+use crate::EnsembleError;
+
+/// Gives out memory for floats; or only counts how much would be given out.
+pub(super) enum Giver<'a> {
+    Real(&'a Cuda),
+    Counting(&'a mut usize),
+}
+
+impl Giver<'_> {
+    fn floats(&mut self, length: usize) -> Result<Floats, EnsembleError> {
+        match self {
+            Self::Real(cuda) => Ok(Floats(Some(cuda.zeros(length)?))),
+            Self::Counting(total) => {
+                **total += length.max(1);
+                Ok(Floats(None))
+            }
+        }
+    }
+}
+
+/// Floats in GPU memory; nothing when only counted.
+pub(super) struct Floats(Option<Memory<f32>>);
+
+impl Floats {
+    /// Where they begin.
+    pub(super) fn at(&self) -> u64 {
+        self.0.as_ref().map_or(0, Memory::pointer)
+    }
+
+    pub(super) fn memory(&self) -> Option<&Memory<f32>> {
+        self.0.as_ref()
+    }
+}
+
+/// Everything the forward pass of R networks on B strings computes. m is the number of positions of a layer.
+pub(super) struct Activations {
+    pub(super) replicas: usize,
+    pub(super) strings: usize,
+    /// Embedded tokens [R, 2n, d].
+    pub(super) tokens: Floats,
+    /// Their queries, keys and values [R, 2n, 3d].
+    pub(super) token_qkv: Floats,
+    /// Scores of layer 1 between tokens [R, heads, 2n, 2n].
+    pub(super) scores: Floats,
+    /// Values through the output projection [R, heads * 2n, d].
+    pub(super) values: Floats,
+    /// Attention of layer 1 by token [R, B * m, heads * 2n].
+    pub(super) mix: Floats,
+    pub(super) layers: Vec<LayerActivations>,
+    pub(super) middle: Vec<Option<MiddleActivations>>,
+    pub(super) last: Option<LastActivations>,
+    /// [R, B]
+    pub(super) outputs: Floats,
+}
+
+/// The part all layers have: norm, feed-forward, norm. The norms' outputs are kept before scale and shift.
+pub(super) struct LayerActivations {
+    /// First norm [R, B * m, d] and the variance of its input [R, B * m].
+    pub(super) norm1: Floats,
+    pub(super) variance1: Floats,
+    /// [R, B * m, ff]
+    pub(super) hidden: Floats,
+    /// Second norm, as the first.
+    pub(super) norm2: Floats,
+    pub(super) variance2: Floats,
+    /// First feed-forward layer with the norm's scale and shift folded in: [R, ff, d] and [R, ff].
+    pub(super) weight: Floats,
+    pub(super) bias: Floats,
+}
+
+/// Attention of a layer between the first and the last.
+pub(super) struct MiddleActivations {
+    /// [R, B * n, d]
+    pub(super) input: Floats,
+    /// [R, B * n, 3d]
+    pub(super) qkv: Floats,
+    /// [R, B, heads, n, n]
+    pub(super) weights: Floats,
+    /// [R, B * n, d]
+    pub(super) mixed: Floats,
+}
+
+/// Attention of the last layer at the last position.
+pub(super) struct LastActivations {
+    /// [R, B, d]
+    pub(super) input: Floats,
+    /// [R, B, d]
+    pub(super) query: Floats,
+    /// The query through the keys' weights [R, B, heads, d].
+    pub(super) folded: Floats,
+    /// [R, B, heads, n]
+    pub(super) weights: Floats,
+    /// Mean of the layer below before its scale and shift, and after [R, B, heads, d].
+    pub(super) mean: Floats,
+    pub(super) mixed: Floats,
+    /// [R, B, d]
+    pub(super) values: Floats,
+}
+
+impl Activations {
+    pub(super) fn new(dims: &Dims, r: usize, b: usize, mut giver: Giver) -> Result<Self, EnsembleError> {
+        let Dims { n, d, heads, ff, layers, .. } = *dims;
+        let mut give = |length| giver.floats(length);
+        let mut each = Vec::new();
+        let mut middle = Vec::new();
+        for layer in 0..layers {
+            let rows = b * dims.positions(layer);
+            each.push(LayerActivations {
+                norm1: give(r * rows * d)?,
+                variance1: give(r * rows)?,
+                hidden: give(r * rows * ff)?,
+                norm2: give(r * rows * d)?,
+                variance2: give(r * rows)?,
+                weight: give(r * ff * d)?,
+                bias: give(r * ff)?,
+            });
+            middle.push(match dims.is_middle(layer) {
+                true => Some(MiddleActivations {
+                    input: give(r * rows * d)?,
+                    qkv: give(r * rows * 3 * d)?,
+                    weights: give(r * b * heads * n * n)?,
+                    mixed: give(r * rows * d)?,
+                }),
+                false => None,
+            });
+        }
+        let last = match layers > 1 {
+            true => Some(LastActivations {
+                input: give(r * b * d)?,
+                query: give(r * b * d)?,
+                folded: give(r * b * heads * d)?,
+                weights: give(r * b * heads * n)?,
+                mean: give(r * b * heads * d)?,
+                mixed: give(r * b * heads * d)?,
+                values: give(r * b * d)?,
+            }),
+            false => None,
+        };
+        Ok(Self {
+            replicas: r,
+            strings: b,
+            tokens: give(r * 2 * n * d)?,
+            token_qkv: give(r * 2 * n * 3 * d)?,
+            scores: give(r * heads * 4 * n * n)?,
+            values: give(r * dims.mixed() * d)?,
+            mix: give(r * b * dims.positions(0) * dims.mixed())?,
+            layers: each,
+            middle,
+            last,
+            outputs: give(r * b)?,
+        })
+    }
+}
+
+/// Everything the backward pass needs beside.
+pub(super) struct Gradients {
+    /// [R, P]
+    pub(super) parameters: Floats,
+    /// [R, B]
+    pub(super) outputs: Floats,
+    /// Each string's part of the head's gradients [R, B, d + 1].
+    pub(super) by_string: Floats,
+    pub(super) layers: Vec<LayerGradients>,
+    /// By token [R, 2n, d]: of the embedded tokens in layer 1; elsewhere only its sum is used.
+    pub(super) tokens: Floats,
+    pub(super) token_qkv: Floats,
+    pub(super) scores: Floats,
+    pub(super) values: Floats,
+    pub(super) mix: Floats,
+    /// Of a middle layer's attention: [R, B * n, d], [R, B * n, 3d] and [R, B, heads, n, n].
+    pub(super) middle: Option<[Floats; 3]>,
+    pub(super) last: Option<LastGradients>,
+    /// Sums over parts of the rows, on their way to sums over all.
+    pub(super) parts: Floats,
+    /// Small sums over all rows [R, 3d + 1].
+    pub(super) sums: Floats,
+}
+
+/// Of one layer: of the input of its second norm, of its hidden layer, and of the input of its first norm.
+pub(super) struct LayerGradients {
+    pub(super) after: Floats,
+    pub(super) hidden: Floats,
+    pub(super) before: Floats,
+}
+
+/// Of the last layer's attention; the shapes are those of [`LastActivations`].
+pub(super) struct LastGradients {
+    pub(super) values: Floats,
+    pub(super) mixed: Floats,
+    pub(super) weights: Floats,
+    /// [R, B, heads]
+    pub(super) dots: Floats,
+    pub(super) folded_plain: Floats,
+    pub(super) folded: Floats,
+    pub(super) query: Floats,
+    /// Each string's part of the gradients below [R, B, 3, d].
+    pub(super) below: Floats,
+}
+
+impl Gradients {
+    pub(super) fn new(
+        dims: &Dims,
+        parameters: usize,
+        parts: usize,
+        (r, b): (usize, usize),
+        mut giver: Giver,
+    ) -> Result<Self, EnsembleError> {
+        let Dims { n, d, heads, ff, layers, .. } = *dims;
+        let mut give = |length| giver.floats(length);
+        let mut each = Vec::new();
+        for layer in 0..layers {
+            let rows = b * dims.positions(layer);
+            each.push(LayerGradients {
+                after: give(r * rows * d)?,
+                hidden: give(r * rows * ff)?,
+                before: give(r * rows * d)?,
+            });
+        }
+        let middle = match layers > 2 {
+            true => Some([give(r * b * n * d)?, give(r * b * n * 3 * d)?, give(r * b * heads * n * n)?]),
+            false => None,
+        };
+        let last = match layers > 1 {
+            true => Some(LastGradients {
+                values: give(r * b * d)?,
+                mixed: give(r * b * heads * d)?,
+                weights: give(r * b * heads * n)?,
+                dots: give(r * b * heads)?,
+                folded_plain: give(r * b * heads * d)?,
+                folded: give(r * b * heads * d)?,
+                query: give(r * b * d)?,
+                below: give(r * b * 3 * d)?,
+            }),
+            false => None,
+        };
+        Ok(Self {
+            parameters: give(r * parameters)?,
+            outputs: give(r * b)?,
+            by_string: give(r * b * (d + 1))?,
+            layers: each,
+            tokens: give(r * 2 * n * d)?,
+            token_qkv: give(r * 2 * n * 3 * d)?,
+            scores: give(r * heads * 4 * n * n)?,
+            values: give(r * dims.mixed() * d)?,
+            mix: give(r * b * dims.positions(0) * dims.mixed())?,
+            middle,
+            last,
+            parts: give(parts)?,
+            sums: give(r * (3 * d + 1))?,
+        })
+    }
+}

@@ -1,0 +1,402 @@
+//! The GPU: kernels compiled at start, launches, matrix products, memory. Everything unsafe about CUDA is in this file.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use cudarc::cublas::{self, CudaBlas, sys as blas};
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum};
+use cudarc::driver::{self, CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, result};
+use cudarc::nvrtc::{self, CompileOptions};
+
+use super::shape::Dims;
+use crate::EnsembleError;
+
+/// How matrix products are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// In f32: what agrees with the reference to its rounding.
+    F32,
+    /// With factors rounded to 10 bits of mantissa on tensor cores, sums in f32: several times faster.
+    Tf32,
+}
+
+impl Precision {
+    /// As users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Tf32 => "tf32",
+        }
+    }
+}
+
+/// Widths beyond this need more shared memory than every GPU has.
+pub(super) const LARGEST_WIDTH: usize = 512;
+
+const SOURCES: [&str; 8] = [
+    include_str!("kernels/common.cu"),
+    include_str!("kernels/draw.cu"),
+    include_str!("kernels/tables.cu"),
+    include_str!("kernels/norm.cu"),
+    include_str!("kernels/feed_forward.cu"),
+    include_str!("kernels/last.cu"),
+    include_str!("kernels/middle.cu"),
+    include_str!("kernels/optimiser.cu"),
+];
+
+/// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
+const BLAS_WORKSPACE: usize = 64 << 20;
+
+/// The first GPU, with the kernels compiled for one shape.
+pub(super) struct Cuda {
+    stream: Arc<CudaStream>,
+    blas: CudaBlas,
+    _workspace: CudaSlice<u8>,
+    kernels: HashMap<&'static str, CudaFunction>,
+    compute: blas::cublasComputeType_t,
+    name: String,
+    /// Work asked for so far, to say how near a step comes to what the GPU can do.
+    flops: Cell<f64>,
+    bytes: Cell<f64>,
+}
+
+// SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
+unsafe impl Send for Cuda {}
+
+const KERNELS: [&str; 38] = [
+    "draw_bits", "count_cube", "count_set", "label", "shake", "embed", "embed_backward", "attend", "attend_backward",
+    "gather_scores", "norm_embedded", "norm_residual", "scale_shift", "norm1_backward", "gather_tokens", "norm2_backward",
+    "norm_factors", "fold", "unfold", "bias_relu", "add_bias", "column_sums", "add_parts", "attend_last",
+    "attend_last_queries", "attend_last_below", "head", "loss", "head_backward", "head_gradients", "below_gradients",
+    "softmax", "softmax_backward", "step_scalars", "adamw", "next_step", "pair_gradients", "score",
+];
+
+/// The first GPU; a clear error where there is none.
+fn context() -> Result<Arc<CudaContext>, EnsembleError> {
+    // cudarc panics when a library is missing, so ask first.
+    // SAFETY: only tries to open the libraries.
+    let (driver, compiler, products) = unsafe {
+        (
+            driver::sys::is_culib_present(),
+            nvrtc::sys::is_culib_present(),
+            cublas::sys::is_culib_present(),
+        )
+    };
+    if !driver {
+        return Err(unusable("there is no NVIDIA driver on this machine (libcuda was not found); use --device cpu"));
+    }
+    if !compiler || !products {
+        let missing = if compiler { "cuBLAS" } else { "NVRTC" };
+        return Err(unusable(format!(
+            "{missing} was not found; install the CUDA toolkit, or put the folder of a PyTorch's nvidia/*/lib on LD_LIBRARY_PATH"
+        )));
+    }
+    let context = CudaContext::new(0).map_err(|e| unusable(format!("no usable GPU ({e}); use --device cpu")))?;
+    let (major, minor) = context.compute_capability().map_err(failed)?;
+    if major < 7 {
+        return Err(unusable(format!(
+            "the GPU has compute capability {major}.{minor}, and 7.0 is the least; use --device cpu"
+        )));
+    }
+    Ok(context)
+}
+
+/// Bytes of GPU memory that are free.
+pub(super) fn free_memory() -> Result<usize, EnsembleError> {
+    Ok(context()?.mem_get_info().map_err(failed)?.0)
+}
+
+impl Cuda {
+    /// The GPU with kernels for this shape: compiled once in a process for each shape but its length.
+    pub(super) fn open(dims: &Dims, precision: Precision) -> Result<Arc<Mutex<Self>>, EnsembleError> {
+        type Known = Mutex<HashMap<(usize, usize, usize, bool, Precision), Arc<Mutex<Cuda>>>>;
+        static KNOWN: OnceLock<Known> = OnceLock::new();
+        let mut known = KNOWN.get_or_init(Known::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let key = (dims.d, dims.heads, dims.ff, dims.concat, precision);
+        if let Some(cuda) = known.get(&key) {
+            return Ok(cuda.clone());
+        }
+        let cuda = Arc::new(Mutex::new(Self::new(dims, precision)?));
+        known.insert(key, cuda.clone());
+        Ok(cuda)
+    }
+
+    fn new(dims: &Dims, precision: Precision) -> Result<Self, EnsembleError> {
+        let context = context()?;
+        let (major, minor) = context.compute_capability().map_err(failed)?;
+        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}"), "--std=c++17".into()];
+        let Dims { d, heads, ff, concat, .. } = *dims;
+        options.extend([
+            format!("-DD={d}"),
+            format!("-DHEADS={heads}"),
+            format!("-DFF={ff}"),
+            format!("-DCONCAT={}", u8::from(concat)),
+        ]);
+        let options = CompileOptions { options, ..Default::default() };
+        let program = nvrtc::compile_ptx_with_opts(SOURCES.concat(), options)
+            .map_err(|e| unusable(format!("its kernels do not compile: {e:?}")))?;
+        let module = context.load_module(program).map_err(failed)?;
+        let load = |name: &'static str| Ok((name, module.load_function(name).map_err(failed)?));
+        let kernels = KERNELS.into_iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
+
+        // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(failed)?;
+        let blas = CudaBlas::new(stream.clone()).map_err(failed)?;
+        let workspace: CudaSlice<u8> = stream.alloc_zeros(BLAS_WORKSPACE).map_err(failed)?;
+        // SAFETY: the workspace lives as long as the handle.
+        unsafe {
+            let pointer = workspace.device_ptr(&stream).0 as *mut c_void;
+            blas::cublasSetWorkspace_v2(*blas.handle(), pointer, BLAS_WORKSPACE).result().map_err(failed)?;
+        }
+        let compute = match precision {
+            Precision::F32 => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            Precision::Tf32 => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+        };
+        let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
+        let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
+        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, name, flops, bytes })
+    }
+
+    /// For the record.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Memory for `length` values, all zero.
+    pub(super) fn zeros<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+        &self,
+        length: usize,
+    ) -> Result<Memory<T>, EnsembleError> {
+        let slice = self.stream.alloc_zeros::<T>(length.max(1)).map_err(|e| {
+            let mebibytes = (length * size_of::<T>()) >> 20;
+            unusable(format!("{mebibytes} MiB of GPU memory could not be had ({e}); train fewer networks at once"))
+        })?;
+        Ok(self.memory(slice))
+    }
+
+    /// Memory holding these values.
+    pub(super) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Memory<T>, EnsembleError> {
+        Ok(self.memory(self.stream.clone_htod(values).map_err(failed)?))
+    }
+
+    fn memory<T>(&self, slice: CudaSlice<T>) -> Memory<T> {
+        let pointer = slice.device_ptr(&self.stream).0;
+        Memory { slice, pointer }
+    }
+
+    /// Put values at the beginning of memory.
+    pub(super) fn write<T: DeviceRepr>(&self, memory: &mut Memory<T>, values: &[T]) -> Result<(), EnsembleError> {
+        self.stream.memcpy_htod(values, &mut memory.slice.slice_mut(..values.len())).map_err(failed)
+    }
+
+    /// The first `length` values of memory from `start` on.
+    pub(super) fn read<T: DeviceRepr + Default + Clone>(
+        &self,
+        memory: &Memory<T>,
+        start: usize,
+        length: usize,
+    ) -> Result<Vec<T>, EnsembleError> {
+        let mut values = vec![T::default(); length];
+        self.stream.memcpy_dtoh(&memory.slice.slice(start..start + length), &mut values).map_err(failed)?;
+        self.stream.synchronize().map_err(failed)?;
+        Ok(values)
+    }
+
+    /// Set memory to zero, in order with everything else.
+    pub(super) fn clear<T>(&self, memory: &Memory<T>) -> Result<(), EnsembleError> {
+        let bytes = memory.slice.len() * size_of::<T>();
+        // SAFETY: the range is that of one allocation.
+        unsafe { result::memset_d8_async(memory.pointer, 0, bytes, self.stream.cu_stream()) }.map_err(failed)
+    }
+
+    /// Wait until everything asked for is done.
+    pub(super) fn finish(&self) -> Result<(), EnsembleError> {
+        self.stream.synchronize().map_err(failed)
+    }
+
+    /// Launch a kernel. Its arguments must be those of its definition, in order: this is the one place where that is not checked.
+    pub(super) fn launch(&self, kernel: &'static str, grid: Grid, arguments: &[Arg]) -> Result<(), EnsembleError> {
+        let function = &self.kernels[kernel];
+        let mut pointers: Vec<*mut c_void> = arguments
+            .iter()
+            .map(|argument| match argument {
+                Arg::Pointer(value) | Arg::Long(value) => std::ptr::from_ref(value) as *mut c_void,
+                Arg::Int(value) => std::ptr::from_ref(value) as *mut c_void,
+                Arg::Float(value) => std::ptr::from_ref(value) as *mut c_void,
+            })
+            .collect();
+        let Grid { blocks, threads, shared, floats } = grid;
+        self.bytes.set(self.bytes.get() + 4.0 * floats);
+        // SAFETY: the pointers are to arguments that live through the call; the memory they name lives as long as its engine.
+        unsafe {
+            result::launch_kernel(
+                function.cu_function(),
+                blocks,
+                (threads, 1, 1),
+                shared,
+                self.stream.cu_stream(),
+                &mut pointers,
+            )
+        }
+        .map_err(|e| unusable(format!("kernel {kernel} could not be launched: {e}")))
+    }
+
+    /// C [m, n] = alpha A [m, k] B [k, n] + beta C, row-major, for each of `batch` triples.
+    pub(super) fn product(&self, product: Product) -> Result<(), EnsembleError> {
+        let Product { m, n, k, alpha, a, b, beta, c, batch } = product;
+        let each = (m * n) as f64 * if beta == 0.0 { 1.0 } else { 2.0 } + (m * k) as f64 + (k * n) as f64;
+        self.flops.set(self.flops.get() + 2.0 * (m * n * k * batch) as f64);
+        self.bytes.set(self.bytes.get() + 4.0 * each * batch as f64);
+        let turned = |matrix: &Matrix| match matrix.transposed {
+            true => blas::cublasOperation_t::CUBLAS_OP_T,
+            false => blas::cublasOperation_t::CUBLAS_OP_N,
+        };
+        let real = blas::cudaDataType::CUDA_R_32F;
+        // cuBLAS counts columns first: it computes C^T = B^T A^T.
+        // SAFETY: pointers and strides are those of live memory, by construction in forward.rs and backward.rs.
+        unsafe {
+            cublas::result::gemm_strided_batched_ex(
+                *self.blas.handle(),
+                turned(&b),
+                turned(&a),
+                n as i32,
+                m as i32,
+                k as i32,
+                std::ptr::from_ref(&alpha) as *const c_void,
+                b.pointer as *const c_void,
+                real,
+                b.row as i32,
+                b.stride as i64,
+                a.pointer as *const c_void,
+                real,
+                a.row as i32,
+                a.stride as i64,
+                std::ptr::from_ref(&beta) as *const c_void,
+                c.pointer as *mut c_void,
+                real,
+                c.row as i32,
+                c.stride as i64,
+                batch as i32,
+                self.compute,
+                blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+        }
+        .map_err(failed)
+    }
+
+    /// Record what `work` launches, to be repeated as one.
+    pub(super) fn capture(
+        &self,
+        work: impl FnOnce() -> Result<(), EnsembleError>,
+    ) -> Result<Recording, EnsembleError> {
+        let before = (self.flops.get(), self.bytes.get());
+        self.stream.begin_capture(CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED).map_err(failed)?;
+        let made = work();
+        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(failed);
+        made?;
+        let graph = graph?.ok_or_else(|| unusable("a training step could not be recorded"))?;
+        Ok(Recording { graph, flops: self.flops.get() - before.0, bytes: self.bytes.get() - before.1 })
+    }
+
+    /// What `work` asks for: floating-point operations, and bytes read and written if nothing stays in caches.
+    pub(super) fn counted(&self, work: impl FnOnce() -> Result<(), EnsembleError>) -> Result<(f64, f64), EnsembleError> {
+        let before = (self.flops.get(), self.bytes.get());
+        work()?;
+        Ok((self.flops.get() - before.0, self.bytes.get() - before.1))
+    }
+}
+
+/// Launches recorded once and repeated as one, with the work they ask for.
+pub(super) struct Recording {
+    graph: CudaGraph,
+    pub(super) flops: f64,
+    pub(super) bytes: f64,
+}
+
+// SAFETY: used by one engine, which is used by one thread at a time.
+unsafe impl Send for Recording {}
+
+impl Recording {
+    pub(super) fn repeat(&self) -> Result<(), EnsembleError> {
+        self.graph.launch().map_err(failed)
+    }
+}
+
+/// GPU memory of `T`s.
+pub(super) struct Memory<T> {
+    slice: CudaSlice<T>,
+    pointer: u64,
+}
+
+impl<T> Memory<T> {
+    pub(super) fn pointer(&self) -> u64 {
+        self.pointer
+    }
+}
+
+/// An argument of a kernel.
+pub(super) enum Arg {
+    Pointer(u64),
+    Long(u64),
+    Int(i32),
+    Float(f32),
+}
+
+/// How a kernel is spread out.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) blocks: (u32, u32, u32),
+    pub(super) threads: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub(super) shared: u32,
+    /// Floats read and written in the large arrays, for the record.
+    pub(super) floats: f64,
+}
+
+/// A row-major matrix in GPU memory, one of several at equal distances.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix {
+    pub(super) pointer: u64,
+    /// Floats from one stored row to the next.
+    pub(super) row: usize,
+    /// Floats from one matrix to the next.
+    pub(super) stride: usize,
+    /// Whether it is stored as its transpose.
+    pub(super) transposed: bool,
+}
+
+impl Matrix {
+    /// From `offset` floats after `pointer`.
+    pub(super) fn at(pointer: u64, offset: usize, row: usize, stride: usize) -> Self {
+        Self { pointer: pointer + 4 * offset as u64, row, stride, transposed: false }
+    }
+
+    pub(super) fn transposed(self) -> Self {
+        Self { transposed: true, ..self }
+    }
+}
+
+/// C [m, n] = alpha A [m, k] B [k, n] + beta C
+pub(super) struct Product {
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) alpha: f32,
+    pub(super) a: Matrix,
+    pub(super) b: Matrix,
+    pub(super) beta: f32,
+    pub(super) c: Matrix,
+    pub(super) batch: usize,
+}
+
+pub(super) fn unusable(problem: impl Into<String>) -> EnsembleError {
+    EnsembleError::Device { device: "cuda".into(), problem: problem.into() }
+}
+
+fn failed(error: impl Display) -> EnsembleError {
+    unusable(format!("the GPU failed: {error}"))
+}

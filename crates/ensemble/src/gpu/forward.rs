@@ -1,0 +1,395 @@
+//! From strings to outputs, for all replicas at once.
+
+use super::buffers::Activations;
+use super::cuda::{Arg, Cuda, Grid, Matrix, Product};
+use super::shape::{Dims, LayerPlaces, Places};
+use crate::EnsembleError;
+
+pub(super) const THREADS: usize = 256;
+
+/// Which networks on which strings.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs {
+    /// Parameters [R, P].
+    pub(super) parameters: u64,
+    /// Strings [sets, B, n], a byte for each bit. Replica r reads set r modulo `sets`.
+    pub(super) bits: u64,
+    pub(super) sets: usize,
+}
+
+/// The networks of one shape on the GPU.
+pub(super) struct Net<'a> {
+    pub(super) cuda: &'a Cuda,
+    pub(super) dims: &'a Dims,
+    pub(super) places: &'a Places,
+}
+
+pub(super) fn pointer(at: u64) -> Arg {
+    Arg::Pointer(at)
+}
+
+pub(super) fn long(value: usize) -> Arg {
+    Arg::Long(value as u64)
+}
+
+pub(super) fn int(value: usize) -> Arg {
+    Arg::Int(value as i32)
+}
+
+impl Net<'_> {
+    /// Fills `a` with the forward pass.
+    pub(super) fn forward(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+        self.table_attention(inputs, a)?;
+        self.feed_forward(inputs, a, 0)?;
+        for layer in 1..self.dims.layers {
+            match self.dims.is_middle(layer) {
+                true => self.middle_attention(inputs, a, layer)?,
+                false => self.last_attention(inputs, a, layer)?,
+            }
+            self.feed_forward(inputs, a, layer)?;
+        }
+        let top = self.dims.layers - 1;
+        let places = &self.places.layers[top];
+        let strings = a.strings;
+        self.cuda.launch(
+            "head",
+            self.rows(strings, a.replicas, 1.0),
+            &[
+                pointer(a.outputs.at()),
+                pointer(a.layers[top].norm2.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(self.places.head),
+                long(self.places.head_bias),
+                long(places.scale2),
+                long(places.shift2),
+                int(strings),
+            ],
+        )
+    }
+
+    /// Layer 1: everything about tokens is a table of 2n rows; only the mixing is done for each string.
+    fn table_attention(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, m, width) = (a.replicas, self.dims.positions(0), self.dims.head_width());
+        let places = &self.places.layers[0];
+        self.cuda.launch(
+            "embed",
+            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, floats: 0.0 },
+            &[
+                pointer(a.tokens.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(self.places.token),
+                long(self.places.position),
+                int(n),
+            ],
+        )?;
+        let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
+        let weight = self.weight(inputs, places.in_weight, d);
+        let qkv = Matrix::at(a.token_qkv.at(), 0, 3 * d, 2 * n * 3 * d);
+        self.multiply((2 * n, 3 * d, d), 1.0, tokens, weight.transposed(), 0.0, qkv, r)?;
+        self.add_bias(inputs, a.token_qkv.at(), places.in_bias, (2 * n, 3 * d), r)?;
+        for head in 0..heads {
+            let part = |third: usize| Matrix::at(a.token_qkv.at(), third * d + head * width, 3 * d, 2 * n * 3 * d);
+            let scores = Matrix::at(a.scores.at(), head * 4 * n * n, 2 * n, heads * 4 * n * n);
+            self.multiply((2 * n, 2 * n, width), self.score_scale(), part(0), part(1).transposed(), 0.0, scores, r)?;
+            let out = self.weight(inputs, places.out_weight + head * width, d);
+            let values = Matrix::at(a.values.at(), head * 2 * n * d, d, heads * 2 * n * d);
+            self.multiply((2 * n, d, width), 1.0, part(2), out.transposed(), 0.0, values, r)?;
+        }
+        let rows = a.strings * m;
+        let mixed = self.dims.mixed();
+        self.cuda.launch(
+            "attend",
+            Grid {
+                blocks: ((rows * heads).div_ceil(THREADS / 32) as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared: 0,
+                floats: (r * rows * mixed) as f64,
+            },
+            &[
+                pointer(a.mix.at()),
+                pointer(a.scores.at()),
+                pointer(inputs.bits),
+                int(a.strings),
+                int(n),
+                int(m),
+                int(inputs.sets),
+            ],
+        )?;
+        let norm1 = &a.layers[0].norm1;
+        self.multiply(
+            (rows, d, mixed),
+            1.0,
+            Matrix::at(a.mix.at(), 0, mixed, rows * mixed),
+            Matrix::at(a.values.at(), 0, d, mixed * d),
+            0.0,
+            Matrix::at(norm1.at(), 0, d, rows * d),
+            r,
+        )?;
+        self.cuda.launch(
+            "norm_embedded",
+            self.rows(rows, r, 2.0),
+            &[
+                pointer(norm1.at()),
+                pointer(a.layers[0].variance1.at()),
+                pointer(a.tokens.at()),
+                pointer(inputs.bits),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(places.out_bias),
+                int(a.strings),
+                int(n),
+                int(m),
+                int(inputs.sets),
+            ],
+        )
+    }
+
+    /// A layer between the first and the last, computed plainly.
+    fn middle_attention(&self, inputs: &Inputs, a: &Activations, layer: usize) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, b, width) = (a.replicas, a.strings, self.dims.head_width());
+        let (rows, places) = (b * n, &self.places.layers[layer]);
+        let Some(own) = &a.middle[layer] else { return Ok(()) };
+        self.scale_shift(inputs, a, layer - 1, own.input.at(), (rows, 1, 0))?;
+        let input = Matrix::at(own.input.at(), 0, d, rows * d);
+        let qkv = Matrix::at(own.qkv.at(), 0, 3 * d, rows * 3 * d);
+        let weight = self.weight(inputs, places.in_weight, d);
+        self.multiply((rows, 3 * d, d), 1.0, input, weight.transposed(), 0.0, qkv, r)?;
+        self.add_bias(inputs, own.qkv.at(), places.in_bias, (rows, 3 * d), r)?;
+        let part = |third: usize, head: usize| Matrix::at(own.qkv.at(), third * d + head * width, 3 * d, n * 3 * d);
+        let weights = |head: usize| Matrix::at(own.weights.at(), head * n * n, n, heads * n * n);
+        for head in 0..heads {
+            let (queries, keys) = (part(0, head), part(1, head).transposed());
+            self.multiply((n, n, width), self.score_scale(), queries, keys, 0.0, weights(head), r * b)?;
+        }
+        self.softmax("softmax", &[pointer(own.weights.at())], r * b * heads * n)?;
+        for head in 0..heads {
+            let mixed = Matrix::at(own.mixed.at(), head * width, d, n * d);
+            self.multiply((n, width, n), 1.0, weights(head), part(2, head), 0.0, mixed, r * b)?;
+        }
+        self.project(inputs, a, layer, own.mixed.at(), own.input.at())
+    }
+
+    /// The last layer at the last position: keys fold into the query, values come after the mix.
+    fn last_attention(&self, inputs: &Inputs, a: &Activations, layer: usize) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, b, width) = (a.replicas, a.strings, self.dims.head_width());
+        let places = &self.places.layers[layer];
+        let below = &self.places.layers[layer - 1];
+        let Some(own) = &a.last else { return Ok(()) };
+        self.scale_shift(inputs, a, layer - 1, own.input.at(), (b, n, n - 1))?;
+        let input = Matrix::at(own.input.at(), 0, d, b * d);
+        let query = Matrix::at(own.query.at(), 0, d, b * d);
+        let weight = self.weight(inputs, places.in_weight, d);
+        self.multiply((b, d, d), 1.0, input, weight.transposed(), 0.0, query, r)?;
+        self.add_bias(inputs, own.query.at(), places.in_bias, (b, d), r)?;
+        for head in 0..heads {
+            let query = Matrix::at(own.query.at(), head * width, d, b * d);
+            let keys = self.weight(inputs, places.in_weight + (d + head * width) * d, d);
+            let folded = Matrix::at(own.folded.at(), head * d, heads * d, b * heads * d);
+            self.multiply((b, d, width), self.score_scale(), query, keys, 0.0, folded, r)?;
+        }
+        self.cuda.launch(
+            "attend_last",
+            self.rows(b, r, n as f64),
+            &[
+                pointer(own.weights.at()),
+                pointer(own.mean.at()),
+                pointer(own.mixed.at()),
+                pointer(own.folded.at()),
+                pointer(a.layers[layer - 1].norm2.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(below.scale2),
+                long(below.shift2),
+                int(b),
+                int(n),
+            ],
+        )?;
+        for head in 0..heads {
+            let mixed = Matrix::at(own.mixed.at(), head * d, heads * d, b * heads * d);
+            let weight = self.weight(inputs, places.in_weight + (2 * d + head * width) * d, d);
+            let values = Matrix::at(own.values.at(), head * width, d, b * d);
+            self.multiply((b, width, d), 1.0, mixed, weight.transposed(), 0.0, values, r)?;
+        }
+        self.add_bias(inputs, own.values.at(), places.in_bias + 2 * d, (b, d), r)?;
+        self.project(inputs, a, layer, own.values.at(), own.input.at())
+    }
+
+    /// Output projection, residual and first norm.
+    fn project(&self, inputs: &Inputs, a: &Activations, layer: usize, mixed: u64, residual: u64) -> Result<(), EnsembleError> {
+        let (r, d, places) = (a.replicas, self.dims.d, &self.places.layers[layer]);
+        let rows = a.strings * self.dims.positions(layer);
+        let norm1 = Matrix::at(a.layers[layer].norm1.at(), 0, d, rows * d);
+        let weight = self.weight(inputs, places.out_weight, d);
+        self.multiply((rows, d, d), 1.0, Matrix::at(mixed, 0, d, rows * d), weight.transposed(), 0.0, norm1, r)?;
+        self.cuda.launch(
+            "norm_residual",
+            self.rows(rows, r, 3.0),
+            &[
+                pointer(a.layers[layer].norm1.at()),
+                pointer(a.layers[layer].variance1.at()),
+                pointer(residual),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                int(0),
+                long(0),
+                long(0),
+                long(places.out_bias),
+                int(rows),
+            ],
+        )
+    }
+
+    /// Feed-forward block, residual and second norm.
+    fn feed_forward(&self, inputs: &Inputs, a: &Activations, layer: usize) -> Result<(), EnsembleError> {
+        let Dims { d, ff, .. } = *self.dims;
+        let (r, own) = (a.replicas, &a.layers[layer]);
+        let rows = a.strings * self.dims.positions(layer);
+        let LayerPlaces { weight1, bias1, weight2, bias2, scale1, shift1, .. } = self.places.layers[layer];
+        self.cuda.launch(
+            "fold",
+            self.rows(ff, r, 2.0),
+            &[
+                pointer(own.weight.at()),
+                pointer(own.bias.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(weight1),
+                long(bias1),
+                long(scale1),
+                long(shift1),
+            ],
+        )?;
+        let norm1 = Matrix::at(own.norm1.at(), 0, d, rows * d);
+        let hidden = Matrix::at(own.hidden.at(), 0, ff, rows * ff);
+        let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
+        self.multiply((rows, ff, d), 1.0, norm1, folded.transposed(), 0.0, hidden, r)?;
+        self.cuda.launch(
+            "bias_relu",
+            Grid {
+                blocks: ((rows * ff).div_ceil(THREADS * 4) as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared: 0,
+                floats: (2 * r * rows * ff) as f64,
+            },
+            &[pointer(own.hidden.at()), pointer(own.bias.at()), long(rows * ff)],
+        )?;
+        let norm2 = Matrix::at(own.norm2.at(), 0, d, rows * d);
+        let weight = self.weight(inputs, weight2, ff);
+        self.multiply((rows, d, ff), 1.0, hidden, weight.transposed(), 0.0, norm2, r)?;
+        self.cuda.launch(
+            "norm_residual",
+            self.rows(rows, r, 3.0),
+            &[
+                pointer(own.norm2.at()),
+                pointer(own.variance2.at()),
+                pointer(own.norm1.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                int(1),
+                long(scale1),
+                long(shift1),
+                long(bias2),
+                int(rows),
+            ],
+        )
+    }
+
+    /// A layer's output at every `stride`-th of its rows from `first` on.
+    fn scale_shift(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        layer: usize,
+        out: u64,
+        (rows, stride, first): (usize, usize, usize),
+    ) -> Result<(), EnsembleError> {
+        let size = rows * self.dims.d;
+        let places = &self.places.layers[layer];
+        self.cuda.launch(
+            "scale_shift",
+            self.elements(size, a.replicas, 2.0),
+            &[
+                pointer(out),
+                pointer(a.layers[layer].norm2.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(places.scale2),
+                long(places.shift2),
+                int(rows),
+                int(stride),
+                int(first),
+            ],
+        )
+    }
+
+    fn add_bias(
+        &self,
+        inputs: &Inputs,
+        x: u64,
+        bias: usize,
+        (rows, columns): (usize, usize),
+        replicas: usize,
+    ) -> Result<(), EnsembleError> {
+        let arguments = [pointer(x), pointer(inputs.parameters), long(self.places.total), long(bias), int(rows), int(columns)];
+        self.cuda.launch("add_bias", self.elements(rows * columns, replicas, 2.0), &arguments)
+    }
+
+    pub(super) fn softmax(&self, kernel: &'static str, arrays: &[Arg], rows: usize) -> Result<(), EnsembleError> {
+        let n = self.dims.n;
+        let blocks = (rows.div_ceil(THREADS / 32) as u32, 1, 1);
+        let mut arguments: Vec<Arg> = arrays.iter().map(|array| match array {
+            Arg::Pointer(at) => pointer(*at),
+            _ => pointer(0),
+        }).collect();
+        arguments.extend([long(rows), int(n)]);
+        let floats = ((arrays.len() + 1) * rows * n) as f64;
+        self.cuda.launch(kernel, Grid { blocks, threads: THREADS as u32, shared: 0, floats }, &arguments)
+    }
+
+    /// What scores are multiplied by.
+    pub(super) fn score_scale(&self) -> f32 {
+        (1.0 / (self.dims.head_width() as f64).sqrt()) as f32
+    }
+
+    /// A weight matrix of every replica whose stored rows are `row` long.
+    pub(super) fn weight(&self, inputs: &Inputs, place: usize, row: usize) -> Matrix {
+        Matrix::at(inputs.parameters, place, row, self.places.total)
+    }
+
+    /// C [m, n] = alpha A [m, k] B [k, n] + beta C
+    #[allow(clippy::too_many_arguments)] // the arguments of the formula
+    pub(super) fn multiply(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        alpha: f32,
+        a: Matrix,
+        b: Matrix,
+        beta: f32,
+        c: Matrix,
+        batch: usize,
+    ) -> Result<(), EnsembleError> {
+        self.cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
+    }
+
+    /// A group of lanes for each of `rows` rows of d numbers; `passes` over them for the record.
+    pub(super) fn rows(&self, rows: usize, replicas: usize, passes: f64) -> Grid {
+        let blocks = (rows.div_ceil(self.groups()) as u32, replicas as u32, 1);
+        Grid { blocks, threads: THREADS as u32, shared: 0, floats: passes * (rows * replicas * self.dims.d) as f64 }
+    }
+
+    /// Rows of d numbers that a block works on at a time: GROUPS in common.cu.
+    pub(super) fn groups(&self) -> usize {
+        THREADS / self.dims.d.next_power_of_two().min(32)
+    }
+
+    /// A thread for each of `size` elements.
+    pub(super) fn elements(&self, size: usize, replicas: usize, passes: f64) -> Grid {
+        let blocks = (size.div_ceil(THREADS) as u32, replicas as u32, 1);
+        Grid { blocks, threads: THREADS as u32, shared: 0, floats: passes * (size * replicas) as f64 }
+    }
+}

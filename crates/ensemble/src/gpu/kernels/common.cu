@@ -1,0 +1,61 @@
+// Compiled at start by NVRTC for one shape: D (width), HEADS, FF (feed-forward width), CONCAT (1: embeddings side by side).
+// The length n is an argument. R replicas are the last dimension of every grid.
+//
+// Names used throughout: r replica, b string, i and j positions, x bits, t = x * n + i a token (2n of them), P parameters of a replica.
+// A LayerNorm's output is kept as its normalised input xhat; scale and shift are folded into what reads it.
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define EPS 1e-5f
+#define THREADS 256
+
+// A row of D numbers lies in a group of LANES lanes of one warp, PER numbers each: lane l holds the columns l + LANES * k.
+#define LANES (D > 16 ? 32 : D > 8 ? 16 : D > 4 ? 8 : D > 2 ? 4 : 2)
+#define PER ((D + LANES - 1) / LANES)
+#define GROUPS (THREADS / LANES)
+
+#define EACH(k) for (int k = 0, c = lane; k < PER; k++, c += LANES)
+
+__device__ __forceinline__ float sum_over_group(float v) {
+#pragma unroll
+    for (int o = LANES / 2; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o, LANES);
+    return v;
+}
+
+__device__ __forceinline__ void load(float* v, const float* row, int lane) {
+#pragma unroll
+    EACH(k) v[k] = c < D ? row[c] : 0.f;
+}
+
+__device__ __forceinline__ void store(float* row, const float* v, int lane) {
+#pragma unroll
+    EACH(k) if (c < D) row[c] = v[k];
+}
+
+__device__ __forceinline__ float sum_over_warp(float v) {
+#pragma unroll
+    for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+    return v;
+}
+
+__device__ __forceinline__ float max_over_warp(float v) {
+#pragma unroll
+    for (int o = 16; o > 0; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    return v;
+}
+
+// The sum over a block of THREADS threads, in thread 0.
+__device__ double sum_over_block(double v) {
+    __shared__ double sums[THREADS];
+    sums[threadIdx.x] = v;
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    double total = sums[0];
+    __syncthreads();
+    return total;
+}

@@ -1,0 +1,240 @@
+// The last layer, read at one position: with y = scale * xhat + shift the layer below's output, the query is folded into
+// u = Wk^T q / sqrt(dh), the mix c = sum_j p_j y_j goes through Wv afterwards. Shift drops out of the softmax.
+
+// u [R, B, HEADS, D] -> p [R, B, HEADS, n], mean [R, B, HEADS, D] = sum_j p_j xhat_j, and c = scale * mean + shift. One pass over
+// xhat [R, B, n, D] by the running softmax.
+extern "C" __global__ void attend_last(float* p, float* mean, float* c_out, const float* u, const float* xhat, const float* params,
+                                       u64 P, u64 scale, u64 shift, int B, int n) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    u64 string = (u64)r * B + b;
+    float weight[PER], offset[PER], query[HEADS][PER], mix[HEADS][PER], largest[HEADS], sum[HEADS];
+    load(weight, params + r * P + scale, lane);
+    load(offset, params + r * P + shift, lane);
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        load(query[h], u + (string * HEADS + h) * D, lane);
+        largest[h] = -3.4e38f, sum[h] = 0.f;
+#pragma unroll
+        for (int k = 0; k < PER; k++) query[h][k] *= weight[k], mix[h][k] = 0.f;
+    }
+    for (int j = 0; j < n; j++) {
+        float x[PER];
+        load(x, xhat + (string * n + j) * D, lane);
+#pragma unroll
+        for (int h = 0; h < HEADS; h++) {
+            float score = 0.f;
+#pragma unroll
+            for (int k = 0; k < PER; k++) score += query[h][k] * x[k];
+            score = sum_over_group(score);
+            if (real && lane == 0) p[(string * HEADS + h) * n + j] = score;
+            float now = fmaxf(largest[h], score), keep = expf(largest[h] - now), e = expf(score - now);
+            sum[h] = sum[h] * keep + e;
+#pragma unroll
+            for (int k = 0; k < PER; k++) mix[h][k] = mix[h][k] * keep + e * x[k];
+            largest[h] = now;
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        float factor = 1.f / sum[h];
+        u64 at = string * HEADS + h;
+#pragma unroll
+        for (int k = 0; k < PER; k++) mix[h][k] *= factor;
+        if (!real) continue;
+        store(mean + at * D, mix[h], lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) mix[h][k] = mix[h][k] * weight[k] + offset[k];
+        store(c_out + at * D, mix[h], lane);
+        for (int j = lane; j < n; j += LANES) p[at * n + j] = expf(p[at * n + j] - largest[h]) * factor;
+    }
+}
+
+// From dc [R, B, HEADS, D]: dp [R, B, HEADS, n] (up to a constant, which the softmax ignores), dot [R, B, HEADS] = sum_j p_j dp_j,
+// and, before the scale, dq [R, B, HEADS, D] = sum_j p_j (dp_j - dot) xhat_j; du = scale * dq.
+extern "C" __global__ void attend_last_queries(float* dp, float* dot, float* dq, float* du, const float* dc, const float* p,
+                                               const float* mean, const float* xhat, const float* params, u64 P, u64 scale, int B,
+                                               int n) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    u64 string = (u64)r * B + b;
+    float weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS];
+    load(weight, params + r * P + scale, lane);
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        load(out[h], dc + (string * HEADS + h) * D, lane);
+        dots[h] = 0.f;
+#pragma unroll
+        for (int k = 0; k < PER; k++) out[h][k] *= weight[k], sum[h][k] = 0.f;
+    }
+    for (int j = 0; j < n; j++) {
+        float x[PER];
+        load(x, xhat + (string * n + j) * D, lane);
+#pragma unroll
+        for (int h = 0; h < HEADS; h++) {
+            float g = 0.f;
+#pragma unroll
+            for (int k = 0; k < PER; k++) g += out[h][k] * x[k];
+            g = sum_over_group(g);
+            u64 at = (string * HEADS + h) * n + j;
+            if (real && lane == 0) dp[at] = g;
+            g *= p[at];
+            dots[h] += g;
+#pragma unroll
+            for (int k = 0; k < PER; k++) sum[h][k] += g * x[k];
+        }
+    }
+    if (!real) return;
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        u64 at = string * HEADS + h;
+        float m[PER];
+        load(m, mean + at * D, lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) sum[h][k] -= dots[h] * m[k];
+        store(dq + at * D, sum[h], lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) sum[h][k] *= weight[k];
+        store(du + at * D, sum[h], lane);
+        if (lane == 0) dot[at] = dots[h];
+    }
+}
+
+// ds [R, B, n, D]: the gradient of the layer below, already through its second LayerNorm. dlast [R, B, D] is what reaches its last
+// position directly. sums [R, B, 3, D]: for each string, what it adds to the gradients of scale, shift and the bias below.
+extern "C" __global__ void attend_last_below(float* ds, float* sums, const float* dlast, const float* dp, const float* dot,
+                                             const float* dq, const float* dc, const float* u, const float* p, const float* mean,
+                                             const float* xhat, const float* var, const float* params, u64 P, u64 scale, int B,
+                                             int n) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    u64 string = (u64)r * B + b;
+    float weight[PER], last[PER], out[HEADS][PER], query[HEADS][PER], dscale[PER] = {}, dshift[PER], column[PER] = {}, x[PER];
+    load(weight, params + r * P + scale, lane);
+    load(last, dlast + string * D, lane);
+    load(x, xhat + (string * n + n - 1) * D, lane);
+#pragma unroll
+    for (int k = 0; k < PER; k++) dscale[k] = last[k] * x[k], dshift[k] = last[k], last[k] *= weight[k];
+#pragma unroll
+    for (int h = 0; h < HEADS; h++) {
+        u64 at = (string * HEADS + h) * D;
+        float m[PER], g[PER];
+        load(out[h], dc + at, lane);
+        load(query[h], u + at, lane);
+        load(m, mean + at, lane);
+        load(g, dq + at, lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) {
+            dscale[k] += query[h][k] * g[k] + out[h][k] * m[k];
+            dshift[k] += out[h][k];
+            out[h][k] *= weight[k];
+            query[h][k] *= weight[k];
+        }
+    }
+    for (int j = 0; j < n; j++) {
+        u64 at = string * n + j;
+        float g[PER];
+        load(x, xhat + at * D, lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) g[k] = j == n - 1 ? last[k] : 0.f;
+#pragma unroll
+        for (int h = 0; h < HEADS; h++) {
+            u64 pair = (string * HEADS + h) * n + j;
+            float weight_j = p[pair], score_j = weight_j * (dp[pair] - dot[string * HEADS + h]);
+#pragma unroll
+            for (int k = 0; k < PER; k++) g[k] += weight_j * out[h][k] + score_j * query[h][k];
+        }
+        normalise_backward(g, x, var[at]);
+        if (real) store(ds + at * D, g, lane);
+#pragma unroll
+        for (int k = 0; k < PER; k++) column[k] += g[k];
+    }
+    if (!real) return;
+    store(sums + (string * 3 + 0) * D, dscale, lane);
+    store(sums + (string * 3 + 1) * D, dshift, lane);
+    store(sums + (string * 3 + 2) * D, column, lane);
+}
+
+// out [R, B] = head . (scale * xhat + shift) + bias
+extern "C" __global__ void head(float* out, const float* xhat, const float* params, u64 P, u64 head, u64 bias, u64 scale, u64 shift,
+                                int B) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    const float* own = params + r * P;
+    float x[PER], g[PER], s[PER], w[PER], sum = 0.f;
+    load(x, xhat + ((u64)r * B + b) * D, lane);
+    load(g, own + scale, lane);
+    load(s, own + shift, lane);
+    load(w, own + head, lane);
+#pragma unroll
+    for (int k = 0; k < PER; k++) sum += w[k] * (x[k] * g[k] + s[k]);
+    sum = sum_over_group(sum);
+    if (real && lane == 0) out[(u64)r * B + b] = sum + own[bias];
+}
+
+// The loss, sum_b count_b (out_b - y_b)^2 / total, noted at losses[*step - *first][r]; dout [R, B]. One block a replica.
+extern "C" __global__ void loss(float* dout, double* losses, const float* out, const float* labels, const u32* counts, const u64* step,
+                                const u64* first, int B, float share, int R) {
+    int r = blockIdx.y;
+    double sum = 0.;
+    for (int b = threadIdx.x; b < B; b += THREADS) {
+        u64 at = (u64)r * B + b;
+        float error = out[at] - labels[at], weight = (counts ? (float)counts[at] : 1.f) * share;
+        sum += (double)weight * error * error;
+        dout[at] = 2.f * weight * error;
+    }
+    sum = sum_over_block(sum);
+    if (threadIdx.x == 0) losses[(*step - *first) * R + r] = sum;
+}
+
+// ds [R, B, D]: dout through head and last LayerNorm. sums [R, B, D + 1]: dout * xhat, and dout.
+extern "C" __global__ void head_backward(float* ds, float* sums, const float* dout, const float* xhat, const float* var,
+                                         const float* params, u64 P, u64 head, u64 scale, int B) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    u64 at = (u64)r * B + b;
+    float x[PER], g[PER], w[PER], d = dout[at];
+    load(x, xhat + at * D, lane);
+    load(g, params + r * P + scale, lane);
+    load(w, params + r * P + head, lane);
+#pragma unroll
+    for (int k = 0; k < PER; k++) w[k] = d * w[k] * g[k];
+    normalise_backward(w, x, var[at]);
+    if (!real) return;
+    store(ds + at * D, w, lane);
+#pragma unroll
+    for (int k = 0; k < PER; k++) x[k] *= d;
+    store(sums + at * (D + 1), x, lane);
+    if (lane == 0) sums[at * (D + 1) + D] = d;
+}
+
+// From total [R, D + 1], the sums of head_backward over strings: the gradients of head, bias, scale and shift.
+extern "C" __global__ void head_gradients(float* grads, const float* total, const float* params, u64 P, u64 head, u64 bias, u64 scale,
+                                          u64 shift) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+    if (c >= D) return;
+    const float *own = params + r * P, *sums = total + (u64)r * (D + 1);
+    float* g = grads + r * P;
+    float along = sums[c], plain = sums[D];
+    g[head + c] = own[scale + c] * along + own[shift + c] * plain;
+    g[scale + c] = own[head + c] * along;
+    g[shift + c] = own[head + c] * plain;
+    if (c == 0) g[bias] = plain;
+}
+
+// From total [R, 3, D], the sums of attend_last_below over strings, into the places of scale, shift and bias.
+extern "C" __global__ void below_gradients(float* grads, const float* total, u64 P, u64 scale, u64 shift, u64 bias) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+    if (c >= D) return;
+    float* g = grads + r * P;
+    const float* sums = total + (u64)r * 3 * D;
+    g[scale + c] = sums[c];
+    g[shift + c] = sums[D + c];
+    g[bias + c] = sums[2 * D + c];
+}

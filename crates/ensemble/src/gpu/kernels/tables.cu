@@ -1,0 +1,94 @@
+// Layer 1 by tables: it sees only the 2n tokens t = x * n + i.
+
+// E [R, 2n, D]: the embedded tokens.
+extern "C" __global__ void embed(float* E, const float* params, u64 P, u64 token, u64 position, int n) {
+    int t = blockIdx.x, x = t / n, i = t % n, r = blockIdx.y;
+    const float *tok = params + r * P + token, *pos = params + r * P + position;
+    float* row = E + ((u64)r * 2 * n + t) * D;
+    for (int c = threadIdx.x; c < D; c += blockDim.x)
+        row[c] = CONCAT ? (c < D / 2 ? tok[x * (D / 2) + c] : pos[i * (D / 2) + c - D / 2]) : tok[x * D + c] + pos[i * D + c];
+}
+
+// The gradient of E into those of both embeddings.
+extern "C" __global__ void embed_backward(const float* dE, float* grads, u64 P, u64 token, u64 position, int n) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+    if (c >= D) return;
+    float *tok = grads + r * P + token, *pos = grads + r * P + position;
+    const float* column = dE + (u64)r * 2 * n * D + c;
+    if (!CONCAT || c < D / 2)
+        for (int x = 0; x < 2; x++) {
+            float sum = 0.f;
+            for (int i = 0; i < n; i++) sum += column[(u64)(x * n + i) * D];
+            tok[x * (CONCAT ? D / 2 : D) + c] = sum;
+        }
+    if (!CONCAT || c >= D / 2)
+        for (int i = 0; i < n; i++)
+            pos[i * (CONCAT ? D / 2 : D) + c - (CONCAT ? D / 2 : 0)] = column[(u64)i * D] + column[(u64)(n + i) * D];
+}
+
+// mix [R, B * m, HEADS * 2n]: softmax over j of the scores S [R, HEADS, 2n, 2n], put at the token that stands at j; zero at the
+// other. The m last positions i are computed. One warp for each (b, i, head).
+extern "C" __global__ void attend(float* mix, const float* S, const u8* bits, int B, int n, int m, int sets) {
+    int warp = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
+    if (warp >= B * m * HEADS) return;
+    int head = warp % HEADS, row = warp / HEADS, b = row / m, i = n - m + row % m;
+    const u8* x = bits + ((u64)(r % sets) * B + b) * n;
+    const float* scores = S + (((u64)r * HEADS + head) * 2 * n + x[i] * n + i) * 2 * n;
+    float* out = mix + (((u64)r * B * m + row) * HEADS + head) * 2 * n;
+    float largest = -3.4e38f, sum = 0.f;
+    for (int j = lane; j < n; j += 32) largest = fmaxf(largest, scores[x[j] * n + j]);
+    largest = max_over_warp(largest);
+    for (int j = lane; j < n; j += 32) sum += expf(scores[x[j] * n + j] - largest);
+    sum = 1.f / sum_over_warp(sum);
+    for (int j = lane; j < n; j += 32) {
+        float p = expf(scores[x[j] * n + j] - largest) * sum;
+        out[j] = x[j] ? 0.f : p;
+        out[n + j] = x[j] ? p : 0.f;
+    }
+}
+
+// parts [R, chunks, m, HEADS, 2, 2n]: the gradient of the scores, summed over the strings of a chunk. A block does one
+// (chunk, i, head); each of its warps sums some strings into its own 4n numbers of shared memory, and the warps are then added in order.
+extern "C" __global__ void attend_backward(float* parts, const float* mix, const float* dmix, const u8* bits, int B, int n, int m,
+                                           int sets, int chunk) {
+    extern __shared__ float sums[];
+    int warps = blockDim.x / 32, w = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.z;
+    int head = blockIdx.y % HEADS, row = blockIdx.y / HEADS, i = n - m + row;
+    for (int k = threadIdx.x; k < warps * 4 * n; k += blockDim.x) sums[k] = 0.f;
+    __syncthreads();
+    int end = min(B, (int)(blockIdx.x + 1) * chunk);
+    for (int b = blockIdx.x * chunk + w; b < end; b += warps) {
+        const u8* x = bits + ((u64)(r % sets) * B + b) * n;
+        u64 at = ((((u64)r * B + b) * m + row) * HEADS + head) * 2 * n;
+        float* own = sums + w * 4 * n + x[i] * 2 * n;
+        float dot = 0.f;
+        for (int j = lane; j < n; j += 32) {
+            int t = x[j] * n + j;
+            dot += mix[at + t] * dmix[at + t];
+        }
+        dot = sum_over_warp(dot);
+        for (int j = lane; j < n; j += 32) {
+            int t = x[j] * n + j;
+            own[t] += mix[at + t] * (dmix[at + t] - dot);
+        }
+    }
+    __syncthreads();
+    float* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m * HEADS + blockIdx.y) * 4 * n;
+    for (int k = threadIdx.x; k < 4 * n; k += blockDim.x) {
+        float sum = 0.f;
+        for (int v = 0; v < warps; v++) sum += sums[v * 4 * n + k];
+        out[k] = sum;
+    }
+}
+
+// dS [R, HEADS, 2n, 2n] from the parts of attend_backward; zero where the position is not computed.
+extern "C" __global__ void gather_scores(float* dS, const float* parts, int chunks, int n, int m) {
+    int t = blockIdx.x % (2 * n), head = blockIdx.x / (2 * n), r = blockIdx.y, x = t / n, row = t % n - (n - m);
+    for (int column = threadIdx.x; column < 2 * n; column += blockDim.x) {
+        float sum = 0.f;
+        if (row >= 0)
+            for (int k = 0; k < chunks; k++)
+                sum += parts[(((((u64)r * chunks + k) * m + row) * HEADS + head) * 2 + x) * 2 * n + column];
+        dS[(((u64)r * HEADS + head) * 2 * n + t) * 2 * n + column] = sum;
+    }
+}

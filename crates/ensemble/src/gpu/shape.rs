@@ -1,0 +1,125 @@
+//! Sizes, and where each parameter lies in a replica's vector.
+
+use pudica_nn::{Architecture, Embed, EncoderConfig, Weights};
+
+use super::cuda::{LARGEST_WIDTH, unusable};
+use crate::EnsembleError;
+
+/// The sizes of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dims {
+    pub(super) n: usize,
+    pub(super) d: usize,
+    pub(super) heads: usize,
+    pub(super) ff: usize,
+    pub(super) layers: usize,
+    pub(super) concat: bool,
+}
+
+impl Dims {
+    pub(super) fn of(config: &EncoderConfig) -> Result<Self, EnsembleError> {
+        config.check()?;
+        let EncoderConfig { n, d, layers, heads, ff, embed, .. } = *config;
+        if d > LARGEST_WIDTH {
+            let problem = format!("widths beyond {LARGEST_WIDTH} are not made for the GPU, and d = {d}; use --device cpu");
+            return Err(unusable(problem));
+        }
+        Ok(Self { n, d, heads, ff, layers, concat: embed == Embed::Concat })
+    }
+
+    /// Width of a head.
+    pub(super) fn head_width(&self) -> usize {
+        self.d / self.heads
+    }
+
+    /// Columns of the mixing matrix of layer 1: for each head, every token.
+    pub(super) fn mixed(&self) -> usize {
+        self.heads * 2 * self.n
+    }
+
+    /// Positions computed in a layer: in the last only the last.
+    pub(super) fn positions(&self, layer: usize) -> usize {
+        if layer + 1 == self.layers { 1 } else { self.n }
+    }
+
+    /// Whether a layer is neither the first nor the last.
+    pub(super) fn is_middle(&self, layer: usize) -> bool {
+        layer > 0 && layer + 1 < self.layers
+    }
+}
+
+/// Where the parameters of one layer begin. W: [3d, d] in-projection, [d, d] out-projection, [ff, d] and [d, ff] feed-forward.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LayerPlaces {
+    pub(super) in_weight: usize,
+    pub(super) in_bias: usize,
+    pub(super) out_weight: usize,
+    pub(super) out_bias: usize,
+    pub(super) weight1: usize,
+    pub(super) bias1: usize,
+    pub(super) weight2: usize,
+    pub(super) bias2: usize,
+    pub(super) scale1: usize,
+    pub(super) shift1: usize,
+    pub(super) scale2: usize,
+    pub(super) shift2: usize,
+}
+
+/// Where every parameter begins in the flat vector of [`Weights::data`].
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    pub(super) token: usize,
+    pub(super) position: usize,
+    /// Floats of the positional embedding.
+    pub(super) position_size: usize,
+    pub(super) layers: Vec<LayerPlaces>,
+    pub(super) head: usize,
+    pub(super) head_bias: usize,
+    /// Parameters in all.
+    pub(super) total: usize,
+    /// The LayerNorms' names in the order they are applied.
+    pub(super) norms: Vec<String>,
+}
+
+impl Places {
+    pub(super) fn of(config: &EncoderConfig) -> Result<Self, EnsembleError> {
+        let weights = Architecture::Encoder(config.clone()).empty_weights()?;
+        let range = |name: &str| find(&weights, name);
+        let layer = |layer: usize| -> Result<LayerPlaces, EnsembleError> {
+            let start = |name: &str| Ok::<_, EnsembleError>(range(&format!("enc.layers.{layer}.{name}"))?.start);
+            Ok(LayerPlaces {
+                in_weight: start("self_attn.in_proj_weight")?,
+                in_bias: start("self_attn.in_proj_bias")?,
+                out_weight: start("self_attn.out_proj.weight")?,
+                out_bias: start("self_attn.out_proj.bias")?,
+                weight1: start("linear1.weight")?,
+                bias1: start("linear1.bias")?,
+                weight2: start("linear2.weight")?,
+                bias2: start("linear2.bias")?,
+                scale1: start("norm1.weight")?,
+                shift1: start("norm1.bias")?,
+                scale2: start("norm2.weight")?,
+                shift2: start("norm2.bias")?,
+            })
+        };
+        let position = range("pos.weight")?;
+        let norms = (0..config.layers).flat_map(|layer| [1, 2].map(|norm| format!("enc.layers.{layer}.norm{norm}")));
+        Ok(Self {
+            token: range("tok.weight")?.start,
+            position: position.start,
+            position_size: position.len(),
+            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
+            head: range("head.weight")?.start,
+            head_bias: range("head.bias")?.start,
+            total: weights.data().len(),
+            norms: norms.collect(),
+        })
+    }
+}
+
+fn find(weights: &Weights, name: &str) -> Result<std::ops::Range<usize>, EnsembleError> {
+    let parameter = weights.layout().iter().find(|parameter| parameter.name == name);
+    parameter
+        .map(|parameter| parameter.range.clone())
+        .ok_or_else(|| EnsembleError::Members(format!("the encoder has no parameter {name}")))
+}
