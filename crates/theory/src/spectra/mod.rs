@@ -6,9 +6,11 @@
 //! the variance at degree k is C(d, k) mu_k / sum.
 //!
 //! - [`infinite_spectrum`]: infinitely wide MLPs, and linear attention as the paper reads it, to d = 512.
+//! - [`cube_spectrum`]: linear attention as it is, token by token, on the whole cube to d = 14.
 
 pub mod activation;
 pub mod architecture;
+pub mod cube;
 pub mod degrees;
 pub mod infinite;
 mod krawtchouk;
@@ -17,5 +19,6 @@ pub mod recursion;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, Family, Kernel, Readout};
+pub use cube::{CubeSpectrum, cube_spectrum};
 pub use degrees::Monotone;
 pub use infinite::{InfiniteSpectrum, infinite_spectrum};
