@@ -4,12 +4,13 @@
 //! matrix only the rows are needed in which the first token is all ones, and in the Walsh basis it falls into 2^w blocks (w bits in a
 //! token): monomials chi_S and chi_S' mix only if S and S' have the same parity in each of the w columns.
 
-use faer::{Mat, Side};
+use faer::Mat;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::architecture::{Architecture, Family, Kernel};
-use super::degrees::{Monotone, mean_degree, multiplicities};
+use super::degrees::{Monotone, multiplicities};
+use super::eigen::{Eigen, Eigenvalue, decompose};
 use super::recursion::{Layout, Variances, kernels, own_variances};
 use crate::{Result, TheoryError};
 
@@ -45,31 +46,6 @@ pub struct Distance {
     /// Between monomials of one degree: their eigenvalues differ.
     pub within_degrees: f64,
 }
-
-/// The true eigen-decomposition.
-#[derive(Clone, Debug, Serialize)]
-pub struct Eigen {
-    /// The largest eigenvalues, largest first.
-    pub largest: Vec<Eigenvalue>,
-    /// The mean, weighted by eigenvalue, of the largest share of an eigenfunction at one degree: 1 if each has a degree.
-    pub purity: f64,
-}
-
-/// An eigenvalue and its eigenfunction by degree.
-#[derive(Clone, Debug, Serialize)]
-pub struct Eigenvalue {
-    /// The eigenvalue.
-    pub value: f64,
-    /// How many symmetric copies it has (tokens' columns may be exchanged).
-    pub copies: usize,
-    /// The squared Walsh coefficients of its eigenfunction, by degree.
-    pub degrees: Vec<f64>,
-    /// Their mean degree.
-    pub mean_degree: f64,
-}
-
-/// How many of the largest eigenvalues are kept.
-const KEPT: usize = 24;
 
 /// The kernel in the Walsh basis: entry (s, p, s') of block p, s and s' the monomials' tokens after the first.
 struct Blocks {
@@ -184,33 +160,17 @@ impl Blocks {
     }
 
     fn eigen(&self) -> Result<Eigen> {
-        let (order, dimension) = (self.order(), self.network.dimension());
-        let copies = multiplicities(self.network.token_width);
+        let (order, width) = (self.order(), self.network.token_width);
+        let copies = multiplicities(width);
         // Exchanging columns maps a block to any other with as many odd columns: one of each is enough.
-        let solve = |odd: usize| -> Result<Vec<Eigenvalue>> {
+        let solve = |odd: usize| {
             let block = (1 << odd) - 1;
             let matrix = Mat::from_fn(order, order, |row, column| self.entry(block, row, column));
-            let solved = matrix
-                .self_adjoint_eigen(Side::Lower)
-                .map_err(|error| TheoryError::argument(format!("the kernel could not be diagonalised: {error:?}")))?;
-            let (values, vectors) = (solved.S(), solved.U());
-            let eigenvalue = |place: usize| {
-                let mut degrees = vec![0.0; dimension + 1];
-                (0..order).for_each(|row| degrees[self.degree(block, row)] += vectors[(row, place)].powi(2));
-                let mean_degree = mean_degree(&degrees);
-                Eigenvalue { value: values.column_vector()[place], copies: copies[odd] as usize, degrees, mean_degree }
-            };
-            Ok((0..order).map(eigenvalue).collect())
+            let degrees: Vec<usize> = (0..order).map(|place| self.degree(block, place)).collect();
+            decompose(matrix, &degrees, self.network.dimension(), copies[odd] as usize)
         };
-        let solved: Vec<Vec<Eigenvalue>> =
-            (0..=self.network.token_width).into_par_iter().map(solve).collect::<Result<_>>()?;
-        let mut largest: Vec<Eigenvalue> = solved.into_iter().flatten().collect();
-        let total: f64 = largest.iter().map(|e| e.copies as f64 * e.value).sum();
-        let purest = |e: &Eigenvalue| e.degrees.iter().copied().fold(0.0, f64::max);
-        let purity = largest.iter().map(|e| e.copies as f64 * e.value * purest(e)).sum::<f64>() / total;
-        largest.sort_by(|a, b| b.value.total_cmp(&a.value));
-        largest.truncate(KEPT);
-        Ok(Eigen { largest, purity })
+        let parts: Vec<Vec<Eigenvalue>> = (0..=width).into_par_iter().map(solve).collect::<Result<_>>()?;
+        Ok(Eigen::of(parts.into_iter().flatten().collect()))
     }
 }
 
@@ -219,6 +179,7 @@ mod tests {
     use super::*;
     use crate::spectra::architecture::Readout;
     use crate::spectra::infinite_spectrum;
+    use faer::Side;
 
     fn network(dimension: usize, tokens: usize) -> Architecture {
         Architecture::named("linear-attention", dimension).unwrap().with_tokens(tokens).unwrap()

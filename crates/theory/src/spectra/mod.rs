@@ -7,18 +7,25 @@
 //!
 //! - [`infinite_spectrum`]: infinitely wide MLPs, and linear attention as the paper reads it, to d = 512.
 //! - [`cube_spectrum`]: linear attention as it is, token by token, on the whole cube to d = 14.
+//! - [`finite_spectrum`]: real networks of finite width with random weights, by their Jacobians on the whole cube to d = 12.
 
 pub mod activation;
 pub mod architecture;
 pub mod cube;
 pub mod degrees;
+pub mod eigen;
+pub mod finite;
 pub mod infinite;
 mod krawtchouk;
+pub mod networks;
 pub mod real;
 pub mod recursion;
+pub mod tape;
 
 pub use activation::Activation;
 pub use architecture::{Architecture, Family, Kernel, Readout};
 pub use cube::{CubeSpectrum, cube_spectrum};
 pub use degrees::Monotone;
+pub use finite::{Estimate, FiniteSpectrum, Summary, finite_spectrum, summarise};
 pub use infinite::{InfiniteSpectrum, infinite_spectrum};
+pub use networks::Size;
