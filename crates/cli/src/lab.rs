@@ -1,9 +1,10 @@
 //! `pudica list`, `show`, `run` and `report`: the experiments.
 
 use crate::Ending;
+use crate::machine::{DeviceName, Machine};
 use crate::progress::Progress;
 use crate::text::{grouped, seconds};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pudica_lab::recipe::builtin_names;
 use pudica_lab::{NetworkTrainer, Plan, Recipe, Stop, Tally, estimate, execute};
 use serde_json::json;
@@ -60,6 +61,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   pudica run hahn/length-scaling                          quick scale: minutes on two CPU cores
   pudica run hahn/length-scaling --scale paper            the published settings, nothing changed
+  pudica run hahn/length-scaling --device cuda            as many runs at once as fit on an NVIDIA GPU
   pudica run hahn/length-scaling model.d=64 seed=0..10    settings changed, as Hydra users type them
   pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first";
 
@@ -86,18 +88,14 @@ struct What {
     /// quick (two CPU cores, minutes) or paper (the published settings), or another scale of your own recipe
     #[arg(long)]
     scale: Option<String>,
-    /// What networks compute on
-    #[arg(long, value_enum, default_value = "cpu")]
-    device: DeviceName,
-    /// Runs trained at the same time; by default one a core on the CPU, one on a GPU
+    #[command(flatten)]
+    machine: Machine,
+    /// Groups of runs trained at the same time, side by side; by default one a core on the CPU, one on a GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum DeviceName {
-    Cpu,
-    Cuda,
+    /// Runs trained in lock-step in a group, at most; by default 1 on the CPU, as many as fit on a GPU
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    together: Option<u16>,
 }
 
 type Outcome = Result<Ending, Box<dyn Error>>;
@@ -107,12 +105,16 @@ impl What {
         Plan::new(&Recipe::find(&self.recipe)?, self.scale.as_deref(), &self.overrides)
     }
 
-    fn trainer(&self) -> pudica_lab::Result<NetworkTrainer> {
-        NetworkTrainer::on(if self.device == DeviceName::Cuda { "cuda" } else { "cpu" })
+    fn trainer(&self) -> NetworkTrainer {
+        let trainer = self.machine.trainer();
+        match self.together {
+            Some(most) => trainer.together(most.into()),
+            None => trainer,
+        }
     }
 
     fn jobs(&self) -> usize {
-        match (self.jobs, self.device) {
+        match (self.jobs, self.machine.device) {
             (Some(jobs), _) => jobs.into(),
             (None, DeviceName::Cuda) => 1,
             (None, DeviceName::Cpu) => available_parallelism().map_or(1, Into::into),
@@ -144,7 +146,7 @@ pub fn show(arguments: &Show) -> Outcome {
     let (plan, jobs) = (arguments.what.plan()?, arguments.what.jobs());
     let time = match arguments.no_estimate {
         true => None,
-        false => Some(estimate(&plan, &arguments.what.trainer()?, jobs)?),
+        false => Some(estimate(&plan, &arguments.what.trainer(), jobs)?),
     };
     let groups = plan.groups();
     if arguments.json {
@@ -156,7 +158,8 @@ pub fn show(arguments: &Show) -> Outcome {
             })
             .collect();
         let object = json!({"recipe": plan.recipe.name, "scale": plan.scale, "runs": plan.runs.len(),
-            "steps": plan.total_steps(), "shapes": shapes, "jobs": jobs, "seconds": time.as_ref().map(|t| t.seconds),
+            "steps": plan.total_steps(), "shapes": shapes, "jobs": jobs,
+            "together": time.as_ref().map(|t| t.together), "seconds": time.as_ref().map(|t| t.seconds),
             "shapes_measured": time.as_ref().map(|t| t.shapes_measured), "command": plan.command(),
             "folder": plan.default_folder()});
         println!("{object}");
@@ -185,7 +188,11 @@ pub fn show(arguments: &Show) -> Outcome {
         } else {
             String::new()
         };
-        row("time here", format!("about {} with {jobs} at a time{note}", seconds(time.seconds)));
+        let together = match time.together {
+            1 => format!("{jobs} at a time"),
+            most => format!("{jobs} at a time, up to {most} runs in lock-step in each"),
+        };
+        row("time here", format!("about {} with {together}{note}", seconds(time.seconds)));
     }
     row("results into", plan.default_folder().display().to_string());
     println!("\n  {}", plan.command());
@@ -205,7 +212,7 @@ fn summarise(numbers: &[usize]) -> String {
 /// Runs a plan, or what is left of it, and writes its report.
 pub fn run(arguments: &Run) -> Outcome {
     let plan = arguments.what.plan()?;
-    let trainer = arguments.what.trainer()?;
+    let trainer = arguments.what.trainer();
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     let stop = Stop::new();
     let asked = stop.clone();

@@ -7,11 +7,20 @@ use crate::{EnsembleError, Member, Shape, Strings};
 
 /// Check that these members can be trained together; gives the rows of every training batch.
 pub(crate) fn check(shape: &Shape, members: &[Member]) -> Result<usize, EnsembleError> {
-    let empty = Architecture::Encoder(shape.encoder.clone()).empty_weights()?;
+    check_networks(&Architecture::Encoder(shape.encoder.clone()), shape.batch, members)
+}
+
+/// [`check`] for networks of any architecture.
+pub(crate) fn check_networks(
+    architecture: &Architecture,
+    batch: usize,
+    members: &[Member],
+) -> Result<usize, EnsembleError> {
+    let empty = architecture.empty_weights()?;
     let Some(first) = members.first() else {
         return Err(EnsembleError::Members("there are none".into()));
     };
-    if shape.batch == 0 {
+    if batch == 0 {
         return Err(EnsembleError::Members("a training batch needs at least 1 string, but batch = 0".into()));
     }
     for (index, member) in members.iter().enumerate() {
@@ -27,23 +36,25 @@ pub(crate) fn check(shape: &Shape, members: &[Member]) -> Result<usize, Ensemble
             return problem(format!("stands at step {step}, member 0 at step {}", first.state.step));
         }
         let target = member.task.target();
-        if target.n() != shape.encoder.n {
-            return problem(format!("learns strings of {} bits, the network reads {}", target.n(), shape.encoder.n));
+        let n = architecture.n();
+        if target.n() != n {
+            return problem(format!("learns strings of {} bits, the network reads {n}", target.n()));
         }
-        if member.task.label(Bits::new(target.n(), vec![0; target.n()])?)?.labels.len() != 1 {
-            return problem("has a scratchpad, but an encoder gives one number for each string".into());
+        let (labels, outputs) = (member.task.label(Bits::new(n, vec![0; n])?)?.labels.len(), architecture.outputs());
+        if labels != outputs {
+            return problem(format!("learns {labels} numbers for each string, but the network gives {outputs}"));
         }
-        let (rows, expected) = (training_rows(shape, &member.task), training_rows(shape, &first.task));
+        let (rows, expected) = (training_rows(batch, &member.task), training_rows(batch, &first.task));
         if rows != expected || member.task.training_set().is_some() != first.task.training_set().is_some() {
             return problem(format!("trains on {rows} strings a step, member 0 on {expected}, or only one has a set"));
         }
     }
-    Ok(training_rows(shape, &first.task))
+    Ok(training_rows(batch, &first.task))
 }
 
 /// Strings in a training step: the batch, or a smaller training set whole.
-fn training_rows(shape: &Shape, task: &Task) -> usize {
-    task.training_set().map_or(shape.batch, |set| shape.batch.min(set.strings().rows()))
+fn training_rows(batch: usize, task: &Task) -> usize {
+    task.training_set().map_or(batch, |set| batch.min(set.strings().rows()))
 }
 
 /// The strings replica `replica` is measured on, with their labels.
@@ -58,9 +69,14 @@ pub(crate) fn measured(strings: Strings, replica: usize, task: &Task, seed: u64)
 
 /// Whether replicas can be measured on these strings.
 pub(crate) fn check_strings(strings: Strings, shape: &Shape, replicas: usize) -> Result<(), EnsembleError> {
+    check_bits(strings, shape.encoder.n, replicas)
+}
+
+/// Whether networks that read strings of `n` bits can be measured on these.
+pub(crate) fn check_bits(strings: Strings, n: usize, replicas: usize) -> Result<(), EnsembleError> {
     let batch = |problem: String| Err(NnError::Batch(problem).into());
     let check_one = |bits: &Bits| {
-        let (expected, found) = (shape.encoder.n, bits.n());
+        let (expected, found) = (n, bits.n());
         match bits.rows() {
             _ if found != expected => {
                 batch(format!("the network reads strings of {expected} bits, these have {found}"))

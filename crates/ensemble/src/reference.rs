@@ -4,24 +4,34 @@ use pudica_data::Bits;
 use pudica_nn::{Architecture, Device, Network, NnError, NormFactors, Trainer, TrainingState, Weights};
 
 use crate::measure::{response, score, shake};
-use crate::members::{check, check_strings, measured};
+use crate::members::{check_bits, check_networks, measured};
 use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
 
 /// An ensemble on the reference network of `pudica_nn`, computed by autodiff on this machine's processor.
 pub fn reference(shape: Shape, members: Vec<Member>) -> Result<Box<dyn Engine>, EnsembleError> {
-    let rows = check(&shape, &members)?;
-    let architecture = Architecture::Encoder(shape.encoder.clone());
+    one_by_one(&Architecture::Encoder(shape.encoder), shape.batch, members, &Device::cpu())
+}
+
+/// Networks of any architecture of `pudica_nn` behind the ensemble's face, computed one after the other on a device of burn.
+pub fn one_by_one(
+    architecture: &Architecture,
+    batch: usize,
+    members: Vec<Member>,
+    device: &Device,
+) -> Result<Box<dyn Engine>, EnsembleError> {
+    let rows = check_networks(architecture, batch, &members)?;
     let trainers = members
         .iter()
-        .map(|member| Trainer::resume(&architecture, &member.state.to_bytes()?, member.adamw, &Device::cpu()))
+        .map(|member| Trainer::resume(architecture, &member.state.to_bytes()?, member.adamw, device))
         .collect::<Result<_, _>>()?;
-    let lost = vec![false; members.len()];
-    Ok(Box::new(Reference { steps: members[0].state.step, shape, architecture, members, trainers, lost, rows }))
+    let (steps, lost) = (members[0].state.step, vec![false; members.len()]);
+    let (architecture, device) = (architecture.clone(), device.clone());
+    Ok(Box::new(Reference { steps, architecture, device, members, trainers, lost, rows }))
 }
 
 struct Reference {
-    shape: Shape,
     architecture: Architecture,
+    device: Device,
     members: Vec<Member>,
     trainers: Vec<Trainer>,
     /// Whether a replica's loss has ceased to be finite; it then stands still.
@@ -32,7 +42,7 @@ struct Reference {
 
 impl Reference {
     fn network(&self, weights: Weights) -> Result<Network, NnError> {
-        Network::new(&self.architecture, weights, &Device::cpu())
+        Network::new(&self.architecture, weights, &self.device)
     }
 
     /// What `measure` makes of each replica's strings and labels.
@@ -41,7 +51,7 @@ impl Reference {
         strings: Strings,
         measure: impl Fn(usize, &Bits, &[f32]) -> Result<R, EnsembleError>,
     ) -> Result<Vec<R>, EnsembleError> {
-        check_strings(strings, &self.shape, self.members.len())?;
+        check_bits(strings, self.architecture.n(), self.members.len())?;
         let one = |(replica, member): (usize, &Member)| {
             let batch = measured(strings, replica, &member.task, member.seed)?;
             measure(replica, &batch.strings, &batch.labels)
@@ -60,7 +70,7 @@ impl Engine for Reference {
     }
 
     fn device(&self) -> String {
-        "cpu (reference)".into()
+        format!("{} (reference)", self.device.name())
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pudica_data::DataError;
+use pudica_ensemble::EnsembleError;
 use pudica_nn::NnError;
 use pudica_probe::ProbeError;
+use pudica_theory::TheoryError;
 
 /// The error of every fallible function in this crate.
 #[derive(Debug, thiserror::Error)]
@@ -117,12 +119,29 @@ impl From<DataError> for Error {
     }
 }
 
+impl From<EnsembleError> for Error {
+    fn from(error: EnsembleError) -> Self {
+        match error {
+            EnsembleError::Nn(error) => error.into(),
+            EnsembleError::Data(error) => error.into(),
+            other => Error::Training(other.to_string()),
+        }
+    }
+}
+
 impl From<ProbeError> for Error {
     fn from(error: ProbeError) -> Self {
         match error {
             ProbeError::Network(error) => error.into(),
+            ProbeError::Ensemble(error) => error.into(),
             other => Error::Training(other.to_string()),
         }
+    }
+}
+
+impl From<TheoryError> for Error {
+    fn from(error: TheoryError) -> Self {
+        Error::Training(error.to_string())
     }
 }
 

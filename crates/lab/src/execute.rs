@@ -1,20 +1,23 @@
-//! Makes the runs of a plan on several threads; running again continues where the last time ended.
+//! Makes the runs of a plan, together where they can be and on several threads; running again continues where the last time ended.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
+use crate::company::{company, group_size};
+use crate::cores::side_by_side;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Tally};
+use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
-use crate::run_one::Assignment;
 use crate::store::{FORMAT, Outcome, RunSummary, SweepFolder};
 use crate::trainer::{Stop, Teacher, Trainer};
 use crate::work::Work;
 
-/// Makes all runs of `plan` in `folder`, `jobs` at a time. Runs that have ended are not repeated and interrupted ones continue.
+/// Makes all runs of `plan` in `folder`: runs that may train together do (see [`Trainer::company`]), and `jobs` such groups at a time. Runs that have ended are not repeated and interrupted ones continue.
 /// A run whose loss diverges is marked failed and the sweep goes on. When `stop` is requested, every run in progress saves its
 /// state and the tally says what remains; the same happens before an error (such as a full disk) is returned.
 pub fn execute(
@@ -26,24 +29,15 @@ pub fn execute(
     stop: &Stop,
 ) -> Result<Tally> {
     let folder = SweepFolder::claim(folder, plan)?;
-    let sweep = Running::new(plan, &folder, trainer, observer, stop)?;
+    let jobs = jobs.clamp(1, plan.runs.len().max(1));
+    let sweep = Running::new(plan, &folder, trainer, observer, stop, jobs)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
         runs: plan.runs.len(),
         finished: sweep.state().summaries.len(),
         total_steps: plan.total_steps(),
     });
-    let jobs = jobs.clamp(1, plan.runs.len().max(1));
-    // Each run computes on its own share of the cores: runs that share one pool of threads wait for each other.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| match rayon::ThreadPoolBuilder::new().num_threads((cores / jobs).max(1)).build() {
-                Ok(share) => share.install(|| sweep.work()),
-                Err(_) => sweep.work(), // no more threads to be had: the common pool serves
-            });
-        }
-    });
+    side_by_side(jobs, || sweep.work());
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(error) = state.error {
         return Err(error);
@@ -61,6 +55,8 @@ struct Running<'a> {
     observer: &'a dyn Observer,
     /// What the runs heed: the user's request, or an error in another run.
     stop: Stop,
+    /// Threads, each making a group.
+    jobs: usize,
     start: Instant,
     state: Mutex<State>,
     changed: Condvar,
@@ -68,7 +64,7 @@ struct Running<'a> {
 
 struct State {
     /// Runs not begun, in order.
-    pending: Vec<usize>,
+    pending: Vec<Pending>,
     summaries: HashMap<String, RunSummary>,
     /// Work of this call: done by ended runs, done by runs in progress, and in all.
     done: f64,
@@ -79,6 +75,14 @@ struct State {
     error: Option<Error>,
 }
 
+/// A run not begun.
+struct Pending {
+    /// Its place in the plan.
+    index: usize,
+    /// What it has in common with the runs that may train in lock-step with it: its settings, and the step it is at.
+    company: (String, u64),
+}
+
 impl<'a> Running<'a> {
     fn new(
         plan: &'a Plan,
@@ -86,6 +90,7 @@ impl<'a> Running<'a> {
         trainer: &'a dyn Trainer,
         observer: &'a dyn Observer,
         user_stop: &Stop,
+        jobs: usize,
     ) -> Result<Running<'a>> {
         let mut summaries = HashMap::new();
         for run in &plan.runs {
@@ -93,9 +98,18 @@ impl<'a> Running<'a> {
                 summaries.insert(run.id.clone(), summary);
             }
         }
-        let pending: Vec<usize> =
-            (0..plan.runs.len()).filter(|index| !summaries.contains_key(&plan.runs[*index].id)).collect();
-        let total = pending.iter().map(|index| Work::of(&plan.runs[*index].config).total()).sum();
+        let mut pending = Vec::new();
+        for (index, run) in plan.runs.iter().enumerate().filter(|(_, run)| !summaries.contains_key(&run.id)) {
+            let folder = folder.run(&run.id);
+            let step = match folder.checkpoint()? {
+                None => 0,
+                Some(checkpoint) => trainer
+                    .step_of(&run.config, &checkpoint)
+                    .map_err(|error| Error::damaged(&folder.checkpoint_path(), error))?,
+            };
+            pending.push(Pending { index, company: (company(&run.config), step) });
+        }
+        let total = pending.iter().map(|run| Work::of(&plan.runs[run.index].config).total()).sum();
         let state = State {
             pending,
             summaries,
@@ -111,6 +125,7 @@ impl<'a> Running<'a> {
             trainer,
             observer,
             stop: user_stop.heeded_by_new(),
+            jobs,
             start: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -122,53 +137,53 @@ impl<'a> Running<'a> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What each thread does: take the next run that can begin, make it, until none is left.
+    /// What each thread does: take runs that can begin together, make them, until none is left.
     fn work(&self) {
-        while let Some(index) = self.take() {
-            let run = &self.plan.runs[index];
-            // A bug in one run must not leave the other threads waiting for it.
-            let made = catch_unwind(AssertUnwindSafe(|| self.make(index, run))).unwrap_or_else(|panic| {
-                let message = panic.downcast_ref::<String>().map(String::as_str);
-                let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-                Err(Error::Training(format!("run {} ({}) met a bug: {message}", run.id, run.config.label())))
-            });
-            match made {
-                Ok(summary) => self.ended(index, run, summary),
-                Err(error) => {
-                    let mut state = self.state();
-                    state.in_progress.remove(&index);
-                    if !matches!(error, Error::Stopped) {
-                        state.error.get_or_insert(error);
-                        self.stop.request();
-                    }
+        loop {
+            let made = match self.take() {
+                Ok(group) if group.is_empty() => return,
+                Ok(group) => {
+                    // A bug in one group must not leave the other threads waiting for it.
+                    let made = catch_unwind(AssertUnwindSafe(|| self.make(&group)));
+                    self.state().in_progress.retain(|index, _| !group.contains(index));
+                    made.unwrap_or_else(|panic| Err(self.bug(&group, panic.as_ref())))
                 }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = made
+                && !matches!(error, Error::Stopped)
+            {
+                self.state().error.get_or_insert(error);
+                self.stop.request();
             }
             self.changed.notify_all();
         }
     }
 
-    /// The next run whose teacher, if it has one, has ended; waits for one if need be.
-    fn take(&self) -> Option<usize> {
+    /// The next run whose teacher, if it has one, has ended, with as many as may train together with it; waits for one if need be.
+    /// Empty: nothing is left to do.
+    fn take(&self) -> Result<Vec<usize>> {
         let mut state = self.state();
         loop {
             if self.stop.requested() || state.pending.is_empty() {
-                return None;
+                return Ok(Vec::new());
             }
-            let ready = |index: &usize| {
-                self.plan.runs[*index].depends_on().is_none_or(|teacher| state.summaries.contains_key(&teacher))
+            let ready = |run: &&Pending| {
+                self.plan.runs[run.index].depends_on().is_none_or(|teacher| state.summaries.contains_key(&teacher))
             };
-            if let Some(place) = state.pending.iter().position(ready) {
-                let index = state.pending.remove(place);
-                state.in_progress.insert(index, 0.0);
-                return Some(index);
+            if let Some(first) = state.pending.iter().find(ready) {
+                let fellows = state.pending.iter().filter(ready).filter(|run| run.company == first.company);
+                let mut group: Vec<usize> = fellows.map(|run| run.index).collect();
+                let most = self.trainer.company(&self.plan.runs[first.index].config)?;
+                group.truncate(group_size(group.len(), most, self.jobs));
+                state.pending.retain(|run| !group.contains(&run.index));
+                state.in_progress.extend(group.iter().map(|index| (*index, 0.0)));
+                return Ok(group);
             }
             if state.in_progress.is_empty() {
                 // Nothing under way can make a pending run ready: a teacher is missing from the plan.
-                let run = &self.plan.runs[state.pending[0]];
-                let problem = format!("{} is not a run of this sweep", run.config.target);
-                state.error.get_or_insert(Error::Setting { key: "target".into(), problem });
-                self.stop.request();
-                return None;
+                let run = &self.plan.runs[state.pending[0].index];
+                return Err(Error::setting("target", format!("{} is not a run of this sweep", run.config.target)));
             }
             state = self
                 .changed
@@ -178,37 +193,38 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn make(&self, index: usize, run: &PlannedRun) -> Result<RunSummary> {
-        let folder = self.folder.run(&run.id);
-        let teacher = match run.depends_on() {
-            None => None,
-            Some(id) => match self.teacher(&id) {
-                Ok(teacher) => Some(teacher),
+    /// Makes runs together.
+    fn make(&self, group: &[usize]) -> Result<()> {
+        let mut assignments = Vec::new();
+        let mut indices = Vec::new();
+        for index in group {
+            let run = &self.plan.runs[*index];
+            let folder = self.folder.run(&run.id);
+            let teacher = match run.depends_on().map(|id| self.teacher(&id)).transpose() {
+                Ok(teacher) => teacher,
                 Err(problem) => {
-                    let summary = skipped(run, problem, self.trainer.device());
+                    let summary = skipped(run, problem);
                     folder.create(&run.config)?;
                     folder.finish(&summary)?;
-                    return Ok(summary);
+                    self.ended(*index, summary);
+                    continue;
                 }
-            },
-        };
-        let assignment = Assignment {
-            id: &run.id,
-            config: &run.config,
-            teacher: teacher.as_ref(),
-            folder: &folder,
-            stop: &self.stop,
-        };
-        let label = run.config.label();
-        let started = |from_step| {
-            let before = Work::of(&run.config).train * from_step as f64 / run.config.train.steps as f64;
-            let mut state = self.state();
-            state.total -= before;
-            state.before.insert(index, before);
-            drop(state);
-            self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: label.clone(), from_step });
-        };
-        assignment.run(self.trainer, started, |step, loss| self.progress(index, run, step, loss))
+            };
+            assignments.push(Assignment { id: &run.id, config: &run.config, teacher, folder });
+            indices.push(*index);
+        }
+        if assignments.is_empty() {
+            return Ok(());
+        }
+        run_group(&assignments, self.trainer, &Telling { sweep: self, indices }, &self.stop)
+    }
+
+    fn bug(&self, group: &[usize], panic: &(dyn Any + Send)) -> Error {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let run = &self.plan.runs[group[0]];
+        let others = if group.len() > 1 { format!(" and {} in its company", group.len() - 1) } else { String::new() };
+        Error::Training(format!("run {} ({}){others} met a bug: {message}", run.id, run.config.label()))
     }
 
     fn teacher(&self, id: &str) -> Result<Teacher, String> {
@@ -224,8 +240,19 @@ impl<'a> Running<'a> {
         Ok(Teacher { config: run.config.clone(), weights: self.folder.run(id).weights_path() })
     }
 
-    fn progress(&self, index: usize, run: &PlannedRun, step: u64, loss: f64) {
-        let fraction = step as f64 / run.config.train.steps as f64;
+    fn started(&self, index: usize, from_step: u64) {
+        let run = &self.plan.runs[index];
+        let before = Work::of(&run.config).train * from_step as f64 / run.config.train.steps.max(1) as f64;
+        let mut state = self.state();
+        state.total -= before;
+        state.before.insert(index, before);
+        drop(state);
+        self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: run.config.label(), from_step });
+    }
+
+    fn progress(&self, index: usize, step: u64, loss: f64) {
+        let run = &self.plan.runs[index];
+        let fraction = step as f64 / run.config.train.steps.max(1) as f64;
         let mut state = self.state();
         let before = state.before.get(&index).copied().unwrap_or(0.0);
         state.in_progress.insert(index, Work::of(&run.config).train * fraction - before);
@@ -242,7 +269,8 @@ impl<'a> Running<'a> {
         });
     }
 
-    fn ended(&self, index: usize, run: &PlannedRun, summary: RunSummary) {
+    fn ended(&self, index: usize, summary: RunSummary) {
+        let run = &self.plan.runs[index];
         let mut state = self.state();
         state.in_progress.remove(&index);
         state.done += Work::of(&run.config).total() - state.before.remove(&index).unwrap_or(0.0);
@@ -275,7 +303,28 @@ impl<'a> Running<'a> {
     }
 }
 
-fn skipped(run: &PlannedRun, problem: String, device: String) -> RunSummary {
+/// Passes on what a group tells.
+struct Telling<'a> {
+    sweep: &'a Running<'a>,
+    /// The places in the plan of the group's runs.
+    indices: Vec<usize>,
+}
+
+impl Listener for Telling<'_> {
+    fn started(&self, run: usize, from_step: u64) {
+        self.sweep.started(self.indices[run], from_step);
+    }
+
+    fn progress(&self, run: usize, step: u64, loss: f64) {
+        self.sweep.progress(self.indices[run], step, loss);
+    }
+
+    fn ended(&self, run: usize, summary: RunSummary) {
+        self.sweep.ended(self.indices[run], summary);
+    }
+}
+
+fn skipped(run: &PlannedRun, problem: String) -> RunSummary {
     RunSummary {
         format: FORMAT,
         id: run.id.clone(),
@@ -284,7 +333,7 @@ fn skipped(run: &PlannedRun, problem: String, device: String) -> RunSummary {
         steps: 0,
         converged: false,
         seconds: 0.0,
-        device,
+        device: "none".into(),
         measures: Default::default(),
         detail: Default::default(),
     }

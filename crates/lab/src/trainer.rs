@@ -1,6 +1,6 @@
 //! What the laboratory needs from whatever trains networks. The real one is [`crate::networks`]; tests use a cheap one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +9,28 @@ use serde_json::{Map, Value};
 use crate::config::RunConfig;
 use crate::error::{Error, Result};
 
-/// Begins and continues runs.
+/// Begins and continues runs, alone or in company.
 pub trait Trainer: Sync {
-    /// A run at its beginning, or where its checkpoint left it.
-    fn begin(
-        &self,
-        config: &RunConfig,
-        teacher: Option<&Teacher>,
-        checkpoint: Option<&Path>,
-    ) -> Result<Box<dyn Training>>;
+    /// How many runs like this one may train in lock-step, at most; 1: it trains alone. Only runs that [`may train
+    /// together`](crate::company) are put together.
+    fn company(&self, config: &RunConfig) -> Result<usize>;
 
-    /// What it computes on, for the record.
-    fn device(&self) -> String;
+    /// The step a checkpoint was made at.
+    fn step_of(&self, config: &RunConfig, checkpoint: &[u8]) -> Result<u64>;
+
+    /// One or more runs, all at their beginning or all at the same step of their checkpoints.
+    fn begin(&self, runs: &[Start]) -> Result<Box<dyn Training>>;
+}
+
+/// A run at its beginning, or where its checkpoint left it.
+#[derive(Clone, Debug)]
+pub struct Start<'a> {
+    /// Its settings.
+    pub config: &'a RunConfig,
+    /// Whose labels it learns, if another run's.
+    pub teacher: Option<&'a Teacher>,
+    /// What [`Training::checkpoint`] gave.
+    pub checkpoint: Option<Vec<u8>>,
 }
 
 /// The finished run whose labels a target `run:ID` means.
@@ -32,25 +42,33 @@ pub struct Teacher {
     pub weights: PathBuf,
 }
 
-/// A run in progress. Equal settings and equal step mean equal numbers, however often it was interrupted.
+/// Runs in progress, in lock-step, numbered as they were begun. Equal settings and equal step mean equal numbers, in whatever company and
+/// however often interrupted.
 pub trait Training {
     /// Steps made.
     fn step(&self) -> u64;
 
-    /// Makes one step and returns its training loss, which may be infinite or NaN.
-    fn advance(&mut self) -> Result<f64>;
+    /// What it computes on, for the record.
+    fn device(&self) -> String;
 
-    /// The measures followed during training, on one fixed batch.
-    fn track(&mut self, stop: &Stop) -> Result<Map<String, Value>>;
+    /// Makes `count` steps and returns their training losses [step][run]. A loss may be infinite or NaN: that run is lost, its later
+    /// losses mean nothing, and the others go on undisturbed.
+    fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>>;
 
-    /// The measures taken after training.
-    fn measure(&mut self, stop: &Stop) -> Result<Measured>;
+    /// One forward pass of every run on a batch as large as in training; only its time counts.
+    fn pass(&mut self) -> Result<()>;
 
-    /// Writes what [`Trainer::begin`] needs to continue.
-    fn save_checkpoint(&self, path: &Path) -> Result<()>;
+    /// The measures followed during training, on one fixed batch for each run.
+    fn track(&mut self, stop: &Stop) -> Result<Vec<Map<String, Value>>>;
 
-    /// Writes the network.
-    fn save_weights(&self, path: &Path) -> Result<()>;
+    /// The measures taken after training. A run that is lost gets none.
+    fn measure(&mut self, stop: &Stop) -> Result<Vec<Option<Measured>>>;
+
+    /// What [`Trainer::begin`] needs to continue the run.
+    fn checkpoint(&self, run: usize) -> Result<Vec<u8>>;
+
+    /// The run's network, as a file.
+    fn weights(&self, run: usize) -> Result<Vec<u8>>;
 }
 
 /// The result of measuring a trained network.

@@ -11,33 +11,41 @@ pub struct Work {
     pub measure: f64,
 }
 
+/// Forward passes of a run on a batch as large as in training, beside its training steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passes {
+    /// For tracking.
+    pub tracking: f64,
+    /// For measuring afterwards.
+    pub measuring: f64,
+}
+
 /// A backward pass costs about two forward passes.
 const STEP_IN_FORWARDS: f64 = 3.0;
 
-/// What a pass costs however small the network is (allocating, launching), in multiply-adds.
+/// What a pass costs however small the network is (drawing strings, launching), in multiply-adds.
 const OVERHEAD: f64 = 1e6;
 
 impl Work {
     /// The work of a run.
     pub fn of(config: &RunConfig) -> Work {
-        let cube = 2f64.powi(config.n.min(60) as i32);
-        let rows = config.train.batch as f64;
-        let batch = pass(config, rows.min(cube));
-        let tracked = config.train.steps.checked_div(config.track.every).unwrap_or(0) as f64;
-        // Averages without noise take every string once when the batches would hold more; noise needs every pass.
-        let plain = |batches: usize| (batches as f64).min((cube / rows).ceil());
-        let noisy = config.measure.batches as f64 * (config.measure.draws + 1) as f64;
-        Work {
-            train: Work::of_step(config) * config.train.steps as f64
-                + batch * tracked * (config.track.draws + 3) as f64,
-            measure: batch * (plain(config.eval.batches) + plain(config.measure.batches) + noisy),
-        }
+        let (pass, passes) = (Work::of_pass(config), Passes::of(config));
+        let train = Work::of_step(config) * config.train.steps as f64 + pass * passes.tracking;
+        Work { train, measure: pass * passes.measuring }
     }
 
     /// The work of one training step.
     pub fn of_step(config: &RunConfig) -> f64 {
-        let set = if config.train.set_size > 0 { config.train.set_size } else { usize::MAX };
-        STEP_IN_FORWARDS * pass(config, config.train.batch.min(set) as f64)
+        let strings = match config.train.set_size {
+            0 => distinct(config, config.train.batch as f64),
+            set => (config.train.batch.min(set)) as f64,
+        };
+        STEP_IN_FORWARDS * multiply_adds(config, strings)
+    }
+
+    /// The work of one forward pass on a batch.
+    pub fn of_pass(config: &RunConfig) -> f64 {
+        multiply_adds(config, (config.train.batch as f64).min(cube(config)))
     }
 
     /// All of it.
@@ -46,16 +54,60 @@ impl Work {
     }
 }
 
-/// Multiply-adds of one forward pass on `strings` strings.
-fn pass(config: &RunConfig, strings: f64) -> f64 {
-    let (n, d, ff, layers) = (config.n as f64, config.model.d as f64, config.ff() as f64, config.model.layers as f64);
-    let layer = n * (4.0 * d * d + 2.0 * d * ff) + 2.0 * n * n * d;
-    let layers = match config.model.kind {
-        ModelKind::Encoder => layers * layer,
+impl Passes {
+    /// The passes of a run.
+    pub fn of(config: &RunConfig) -> Passes {
+        let (n, measure) = (config.n as f64, &config.measure);
+        let tracked = config.train.steps.checked_div(config.track.every).unwrap_or(0) as f64;
+        let rows = (config.train.batch as f64).min(cube(config));
+        // Averages without noise take every string once when the batches would hold more; noise needs every pass.
+        let plain = |batches: usize| (batches as f64).min((cube(config) / rows).ceil());
+        let noisy = (measure.batches * (measure.draws + 1)) as f64;
+        let on_set =
+            if measure.set_size > 0 { (measure.set_draws + 1) as f64 * measure.set_size as f64 / rows } else { 0.0 };
+        let flips = match measure.sensitivity_samples as f64 {
+            0.0 => 0.0,
+            samples => cube(config).min(samples * (n + 1.0)) / rows,
+        };
+        Passes {
+            tracking: tracked * (config.track.draws + 3) as f64,
+            measuring: plain(config.eval.batches) + plain(measure.batches) + noisy + on_set + flips,
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> f64 {
+        self.tracking + self.measuring
+    }
+}
+
+/// Strings in all.
+fn cube(config: &RunConfig) -> f64 {
+    2f64.powi(config.n.min(60) as i32)
+}
+
+/// Distinct strings expected among `rows` uniform ones.
+fn distinct(config: &RunConfig, rows: f64) -> f64 {
+    let cube = cube(config);
+    -cube * (rows * (-1.0 / cube).ln_1p()).exp_m1()
+}
+
+/// Multiply-adds of one forward pass on `strings` distinct strings.
+fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
+    let (n, d, ff) = (config.n as f64, config.model.d as f64, config.ff() as f64);
+    let attention = n * 4.0 * d * d + 2.0 * n * n * d;
+    let feed_forward = n * 2.0 * d * ff;
+    let network = match (config.model.kind, config.model.layers as f64) {
+        // On the fast lane the first attention reads tables, and the last layer is computed at one position.
+        (ModelKind::Encoder, layers) => {
+            let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
+            let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
+            first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
+        }
         // A decoder layer has a second attention.
-        ModelKind::EncoderDecoder => layers * (2.0 * layer + 4.0 * n * d * d + 2.0 * n * n * d),
+        (ModelKind::EncoderDecoder, layers) => layers * (3.0 * attention + 2.0 * feed_forward),
     };
-    strings * layers + OVERHEAD
+    strings * network + OVERHEAD
 }
 
 #[cfg(test)]
@@ -74,5 +126,14 @@ mod tests {
         let few = Work::of(&large).measure;
         large.eval.batches *= 10;
         assert_eq!(Work::of(&large).measure, few);
+    }
+
+    #[test]
+    fn a_batch_repeats_strings_when_there_are_few() {
+        let at = |n| distinct(&RunConfig { n, ..RunConfig::default() }, 1024.0);
+        assert!((at(4) - 16.0).abs() < 1e-9);
+        // 1,024 draws from 1,024: a part of 1 - 1/e is seen.
+        assert!((at(10) / 1024.0 - (1.0 - (-1f64).exp())).abs() < 1e-3);
+        assert!((at(60) - 1024.0).abs() < 1e-3);
     }
 }

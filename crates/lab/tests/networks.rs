@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pudica_lab::store::SweepRun;
 use pudica_lab::{Event, NetworkTrainer, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute};
 
 const TINY: &str = "
@@ -29,13 +30,17 @@ fn plan(text: &str, overrides: &[&str]) -> Plan {
 }
 
 fn run(plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
-    execute(plan, folder, jobs, &NetworkTrainer::on("cpu").unwrap(), &|_: &Event| {}, stop).unwrap()
+    run_on(&NetworkTrainer::cpu(), plan, folder, jobs, stop)
+}
+
+fn run_on(trainer: &NetworkTrainer, plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
+    execute(plan, folder, jobs, trainer, &|_: &Event| {}, stop).unwrap()
 }
 
 /// Everything of every run but the time it took.
 fn numbers(folder: &Path) -> Vec<(String, String, Vec<u8>)> {
     let runs = SweepFolder::open(folder).unwrap().runs().unwrap();
-    let of = |run: &pudica_lab::store::SweepRun| {
+    let of = |run: &SweepRun| {
         let summary = run.summary.as_ref().expect("the run has ended");
         let mut metrics = run.folder.metrics().unwrap();
         metrics.iter_mut().for_each(|line| {
@@ -48,7 +53,7 @@ fn numbers(folder: &Path) -> Vec<(String, String, Vec<u8>)> {
 }
 
 #[test]
-fn interrupted_or_not_on_one_thread_or_two_the_numbers_are_bit_equal() {
+fn interrupted_or_not_on_one_thread_or_two_alone_or_in_company_the_numbers_are_bit_equal() {
     let plan = plan(TINY, &["track.every=20"]);
     let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
@@ -61,7 +66,7 @@ fn interrupted_or_not_on_one_thread_or_two_the_numbers_are_bit_equal() {
                 std::thread::sleep(wait);
                 stop.request();
             });
-            run(&plan, parts.path(), 2, &stop)
+            run_on(&NetworkTrainer::cpu().together(if calls % 2 == 0 { 3 } else { 1 }), &plan, parts.path(), 2, &stop)
         });
         calls += 1;
         // Longer and longer, so that a slow machine finishes too.
@@ -99,6 +104,39 @@ fn every_measure_is_there() {
             assert!(summary.measure(name).is_some(), "{name} is missing from {:?}", summary.measures);
         }
         assert!(summary.detail.contains_key("sensitivity") && summary.detail.contains_key("blowup"));
+    }
+}
+
+/// The fast lane against the networks on burn: the same streams and weights, so the same numbers up to rounding.
+#[test]
+fn the_fast_lane_gives_the_reference_s_numbers() {
+    let (fast, reference) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let overrides = ["train.steps=100", "n=4,6", "seed=0..2", "measure.set_size=8", "model.layers=1,2"];
+    let plan = plan(TINY, &overrides);
+    let trainer = NetworkTrainer::cpu();
+    run_on(&trainer.clone().together(4), &plan, fast.path(), 1, &Stop::new());
+    run_on(&trainer.reference(), &plan, reference.path(), 1, &Stop::new());
+    let close =
+        |fast: f64, reference: f64, relative: f64| (fast - reference).abs() <= relative * reference.abs() + 1e-7;
+    let of = |folder: &Path| SweepFolder::open(folder).unwrap().runs().unwrap();
+    for (fast, reference) in of(fast.path()).iter().zip(&of(reference.path())) {
+        let label = reference.config.label();
+        let losses = |run: &SweepRun| -> Vec<f64> {
+            run.folder.metrics().unwrap().iter().map(|line| line["train_loss"].as_f64().unwrap()).collect()
+        };
+        let (ours, theirs) = (losses(fast), losses(reference));
+        assert_eq!((ours.len(), theirs.len()), (100, 100));
+        for (step, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            assert!(close(*ours, *theirs, 1e-4), "{label} step {step}: {ours} against {theirs}");
+        }
+        let (ours, theirs) = (fast.summary.as_ref().unwrap(), reference.summary.as_ref().unwrap());
+        assert_eq!((ours.device.as_str(), theirs.device.as_str()), ("cpu", "cpu (reference)"));
+        let names: Vec<&String> = ours.measures.keys().collect();
+        assert_eq!(names, theirs.measures.keys().collect::<Vec<_>>());
+        for name in names.iter().filter(|name| !name.ends_with("_std_error")) {
+            let (ours, theirs) = (ours.measure(name).unwrap(), theirs.measure(name).unwrap());
+            assert!(close(ours, theirs, 2e-3), "{label}: {name} {ours} against {theirs}");
+        }
     }
 }
 
@@ -157,9 +195,4 @@ fn the_scratchpad_runs_and_decodes() {
     assert!((0.0..=1.0).contains(&summary.measure("decode_accuracy").unwrap()));
     assert!(summary.measure("blowup_encoder").is_some() && summary.measure("blowup_decoder").is_some());
     assert!(summary.measure("average_sensitivity").is_none());
-}
-
-#[test]
-fn devices_that_are_not_there_are_explained() {
-    assert!(NetworkTrainer::on("tpu").unwrap_err().to_string().contains("tpu"));
 }

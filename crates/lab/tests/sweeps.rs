@@ -65,12 +65,32 @@ fn threads_do_not_change_the_numbers_and_finished_runs_are_not_repeated() {
 }
 
 #[test]
+fn company_does_not_change_the_numbers() {
+    let (alone, together) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &["n=4,5", "target=parity,first"]);
+    run(&plan, alone.path(), 1);
+    let begun = Mutex::new(Vec::new());
+    let note = |event: &Event| {
+        if let Event::RunStarted { label, .. } = event {
+            begun.lock().unwrap().push(label.clone());
+        }
+    };
+    // 12 runs may go together at each length: at most 8 at once makes two groups of 6.
+    let trainer = FakeTrainer { together: 8, ..Default::default() };
+    let tally = execute(&plan, together.path(), 1, &trainer, &note, &Stop::new()).unwrap();
+    assert_eq!((tally.runs, tally.remaining), (24, 0));
+    let lengths: Vec<bool> = begun.into_inner().unwrap().iter().map(|label| label.contains("n=4")).collect();
+    assert_eq!(lengths[..6], [true; 6], "the runs of one length begin together: {lengths:?}");
+    assert_eq!(numbers(alone.path()), numbers(together.path()));
+}
+
+#[test]
 fn an_interrupted_sweep_continues_to_the_same_numbers() {
-    for overrides in [&[][..], &["track.every=7"][..]] {
+    for (together, overrides) in [(1, &[][..]), (1, &["track.every=7"]), (4, &[]), (4, &["track.every=7"])] {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let plan = plan(RECIPE, overrides);
         run(&plan, whole.path(), 2);
-        let trainer = FakeTrainer { step_time: Duration::from_micros(300) };
+        let trainer = FakeTrainer { step_time: Duration::from_micros(300), together };
         let mut calls = 0;
         let mut resumed = false;
         loop {
@@ -104,7 +124,7 @@ fn an_interrupted_sweep_continues_to_the_same_numbers() {
 fn stopping_is_quick_and_keeps_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(RECIPE, &["train.steps=1000000", "seed=0..2"]);
-    let trainer = FakeTrainer { step_time: Duration::from_millis(1) };
+    let trainer = FakeTrainer { step_time: Duration::from_millis(1), ..Default::default() };
     let stop = Stop::new();
     let (tally, waited) = std::thread::scope(|scope| {
         let sweep = scope.spawn(|| execute(&plan, folder.path(), 2, &trainer, &|_: &Event| {}, &stop).unwrap());
@@ -116,19 +136,65 @@ fn stopping_is_quick_and_keeps_a_checkpoint() {
     assert!(waited < Duration::from_secs(1), "{waited:?}");
     assert!(tally.stopped && tally.remaining == 2);
     let sweep = SweepFolder::open(folder.path()).unwrap();
-    assert!(plan.runs.iter().all(|run| sweep.run(&run.id).checkpoint().is_some()));
+    assert!(plan.runs.iter().all(|run| sweep.run(&run.id).checkpoint().unwrap().is_some()));
 }
 
 #[test]
-fn a_diverging_run_is_marked_failed_and_the_sweep_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["train.lr=0.001,100", "seed=0..2"]);
-    let tally = run(&plan, folder.path(), 2);
-    assert_eq!((tally.converged, tally.failed), (2, 2));
-    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
-    let failed = runs.iter().find(|run| run.config.train.lr == 100.0).unwrap().summary.as_ref().unwrap();
-    assert_eq!((failed.outcome, failed.steps), (Outcome::Failed, 7));
-    assert!(failed.problem.as_ref().unwrap().contains("became NaN at step 7"));
+fn a_diverging_run_is_marked_failed_alone_or_in_company_and_the_others_go_on() {
+    let healthy = tempfile::tempdir().unwrap();
+    run(&plan(RECIPE, &["train.lr=0.001", "seed=0..2"]), healthy.path(), 1);
+    for together in [1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(RECIPE, &["train.lr=0.001,100", "seed=0..2"]);
+        let trainer = FakeTrainer { together, ..Default::default() };
+        let tally = execute(&plan, folder.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
+        assert_eq!((tally.converged, tally.failed), (2, 2));
+        let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+        let failed = runs.iter().find(|run| run.config.train.lr == 100.0).unwrap().summary.as_ref().unwrap();
+        assert_eq!((failed.outcome, failed.steps), (Outcome::Failed, 7));
+        assert!(failed.problem.as_ref().unwrap().contains("became NaN at step 7"));
+        let undisturbed = numbers(folder.path()).into_iter().zip(&runs).filter(|(_, run)| run.config.train.lr < 1.0);
+        assert_eq!(undisturbed.map(|(numbers, _)| numbers).collect::<Vec<_>>(), numbers(healthy.path()));
+    }
+}
+
+/// After a kill the checkpoints of a group may be of different steps: those runs then go on in different groups.
+#[test]
+fn checkpoints_of_different_steps_continue_apart() {
+    let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &["seed=0..4"]);
+    let trainer = FakeTrainer { together: 4, ..Default::default() };
+    execute(&plan, whole.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
+
+    // Stop a group in the middle, then set two of its runs back to where another interruption left them.
+    let stop_after = |millis| {
+        let slow = FakeTrainer { step_time: Duration::from_millis(1), together: 4 };
+        let stop = Stop::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(millis));
+                stop.request();
+            });
+            execute(&plan, killed.path(), 1, &slow, &|_: &Event| {}, &stop).unwrap()
+        })
+    };
+    assert_eq!(stop_after(30).remaining, 4);
+    let sweep = SweepFolder::open(killed.path()).unwrap();
+    let early: Vec<Vec<u8>> = (0..2).map(|i| sweep.run(&plan.runs[i].id).checkpoint().unwrap().unwrap()).collect();
+    assert_eq!(stop_after(30).remaining, 4);
+    for (run, checkpoint) in plan.runs.iter().zip(&early) {
+        sweep.run(&run.id).save_checkpoint(checkpoint).unwrap();
+    }
+
+    let starts = Mutex::new(std::collections::BTreeSet::new());
+    let note = |event: &Event| {
+        if let Event::RunStarted { from_step, .. } = event {
+            starts.lock().unwrap().insert(*from_step);
+        }
+    };
+    execute(&plan, killed.path(), 1, &trainer, &note, &Stop::new()).unwrap();
+    assert_eq!(starts.into_inner().unwrap().len(), 2, "two groups, each from its own step");
+    assert_eq!(numbers(whole.path()), numbers(killed.path()));
 }
 
 const STAGES: &str = "
@@ -194,7 +260,7 @@ fn folders_of_others_are_refused() {
 #[test]
 fn progress_only_grows_and_ends_complete() {
     let folder = tempfile::tempdir().unwrap();
-    let trainer = FakeTrainer { step_time: Duration::from_millis(2) };
+    let trainer = FakeTrainer { step_time: Duration::from_millis(2), ..Default::default() };
     let seen = Mutex::new(Vec::new());
     let note = |event: &Event| match event {
         Event::Progress { done, .. } | Event::RunEnded { done, .. } => seen.lock().unwrap().push(*done),
@@ -208,7 +274,7 @@ fn progress_only_grows_and_ends_complete() {
 
 #[test]
 fn the_estimate_of_time_is_about_right() {
-    let trainer = FakeTrainer { step_time: Duration::from_millis(2) };
+    let trainer = FakeTrainer { step_time: Duration::from_millis(2), ..Default::default() };
     let plan = plan(RECIPE, &["measure.batches=1", "eval.batches=1"]);
     let estimate = pudica_lab::estimate(&plan, &trainer, 2).unwrap();
     // 6 runs of 200 steps of at least 2 ms, two at a time; measuring adds a few passes to each, a busy machine much more.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pudica_data::Bits;
-use pudica_nn::{Network, NormFactors};
+use pudica_ensemble::{Engine, Strings};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{Estimate, Moments, ProbeError};
@@ -54,22 +54,27 @@ pub struct BlowupTotals {
     pub product_of_one_plus_max: Estimate,
 }
 
-/// Measure blowup on batches of strings; the standard errors are over strings. Say `exact` when the strings are all there are.
-pub fn blowup(
-    network: &Network,
-    batches: impl IntoIterator<Item = Result<Bits, ProbeError>>,
+/// Measure the blowup of every network of an ensemble on batches of strings; the standard errors are over strings. Say `exact` when
+/// the strings are all there are.
+pub fn blowup<'a>(
+    engine: &mut dyn Engine,
+    batches: impl IntoIterator<Item = Strings<'a>>,
     exact: bool,
-) -> Result<Blowups, ProbeError> {
-    let (mut code, mut theory) = (Gathering::default(), Gathering::default());
+) -> Result<Vec<Blowups>, ProbeError> {
+    let mut gathered: Vec<(Gathering, Gathering)> = Vec::new();
+    gathered.resize_with(engine.replicas(), Default::default);
     for strings in batches {
-        let (_, norms) = network.predict_with_norms(&strings?)?;
-        code.add(&norms, |norm| &norm.unbiased);
-        theory.add(&norms, |norm| &norm.theory);
+        // Millions of strings for each of many networks: the averaging is work too.
+        gathered.par_iter_mut().zip(engine.norms(strings)?).for_each(|((code, theory), norms)| {
+            code.add(&norms.names, &norms.unbiased_max, &norms.unbiased_mean);
+            theory.add(&norms.names, &norms.theory_max, &norms.theory_mean);
+        });
     }
-    if code.norms.is_empty() {
-        return Err(ProbeError::NoBatches("blowup"));
-    }
-    Ok(Blowups { code: code.finish(exact), theory: theory.finish(exact) })
+    let finish = |(code, theory): (Gathering, Gathering)| match code.norms.is_empty() {
+        true => Err(ProbeError::NoBatches("blowup")),
+        false => Ok(Blowups { code: code.finish(exact), theory: theory.finish(exact) }),
+    };
+    gathered.into_iter().map(finish).collect()
 }
 
 /// One definition's averages on the way.
@@ -90,40 +95,30 @@ struct Totals {
 }
 
 impl Gathering {
-    fn add(&mut self, norms: &[NormFactors], factors: fn(&NormFactors) -> &Vec<f32>) {
+    /// Take in a batch: the names of the LayerNorms, and row-major [rows, norms] the largest and the mean factor over positions.
+    fn add(&mut self, names: &[String], maxima: &[f32], means: &[f32]) {
         if self.norms.is_empty() {
-            self.norms = norms.iter().map(|norm| (norm.name.clone(), Moments::default(), Moments::default())).collect();
+            self.norms = names.iter().map(|name| (name.clone(), Moments::default(), Moments::default())).collect();
         }
-        let rows = norms.first().map_or(0, |norm| factors(norm).len() / norm.positions);
-        for row in 0..rows {
-            let each: Vec<(f64, f64)> = norms
-                .iter()
-                .map(|norm| {
-                    let positions = &factors(norm)[row * norm.positions..(row + 1) * norm.positions];
-                    let max = positions.iter().fold(0.0, |max: f64, factor| max.max(f64::from(*factor)));
-                    (max, positions.iter().map(|factor| f64::from(*factor)).sum::<f64>() / norm.positions as f64)
-                })
-                .collect();
-            for ((_, maxima, means), (max, mean)) in self.norms.iter_mut().zip(&each) {
-                maxima.add(*max);
-                means.add(*mean);
+        let belonging =
+            |part: &str| names.iter().map(|name| name.starts_with(&format!("transformer.{part}."))).collect();
+        let parts: [(&str, Vec<bool>); 2] = ["encoder", "decoder"].map(|part| (part, belonging(part)));
+        for (maxima, means) in maxima.chunks_exact(names.len()).zip(means.chunks_exact(names.len())) {
+            let each = maxima.iter().zip(means).map(|(max, mean)| (f64::from(*max), f64::from(*mean)));
+            for ((_, maxima, means), (max, mean)) in self.norms.iter_mut().zip(each.clone()) {
+                maxima.add(max);
+                means.add(mean);
             }
-            self.total.add(each.iter());
-            for part in ["encoder", "decoder"] {
-                let belongs = |norm: &NormFactors| norm.name.starts_with(&format!("transformer.{part}."));
-                if norms.iter().any(belongs) {
-                    let own = norms.iter().zip(&each).filter(|(norm, _)| belongs(norm)).map(|(_, pair)| pair);
-                    self.parts.entry(part.to_string()).or_default().add(own);
-                }
+            self.total.add(each.clone());
+            for (part, belongs) in parts.iter().filter(|(_, belongs)| belongs.contains(&true)) {
+                let own = each.clone().zip(belongs).filter(|(_, belongs)| **belongs).map(|(pair, _)| pair);
+                self.parts.entry(part.to_string()).or_default().add(own);
             }
         }
     }
 
     fn finish(self, exact: bool) -> Blowup {
-        let estimate = |moments: &Moments| match exact {
-            true => Estimate::exact(moments.mean(), moments.count()),
-            false => Estimate::sampled(moments),
-        };
+        let estimate = |moments: &Moments| Estimate::of(moments, exact);
         let totals = |totals: Totals| BlowupTotals {
             product_of_max: estimate(&totals.product_of_max),
             product_of_mean: estimate(&totals.product_of_mean),
@@ -144,7 +139,7 @@ impl Gathering {
 
 impl Totals {
     /// Take in one string's (max, mean) of each LayerNorm.
-    fn add<'a>(&mut self, norms: impl Iterator<Item = &'a (f64, f64)> + Clone) {
+    fn add(&mut self, norms: impl Iterator<Item = (f64, f64)> + Clone) {
         self.product_of_max.add(norms.clone().map(|(max, _)| max).product());
         self.product_of_mean.add(norms.clone().map(|(_, mean)| mean).product());
         self.sum_of_max.add(norms.clone().map(|(max, _)| max).sum());
@@ -155,28 +150,29 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use pudica_nn::{Architecture, Device, EncoderConfig, EncoderDecoderConfig};
+    use pudica_data::{Bits, Target, Task};
+    use pudica_ensemble::{Member, one_by_one};
+    use pudica_nn::{Architecture, Device, EncoderConfig, EncoderDecoderConfig, TrainingState};
 
     use super::*;
 
     fn of(architecture: &Architecture, exact: bool) -> Blowups {
-        let weights = architecture.initial_weights(3).unwrap();
-        let network = Network::new(architecture, weights, &Device::cpu()).unwrap();
-        blowup(&network, [Bits::cube(architecture.n()).map_err(ProbeError::from)], exact).unwrap()
+        let mut task = Task::new(Target::parse("parity", architecture.n()).unwrap());
+        if architecture.outputs() > 1 {
+            task = task.with_scratchpad().unwrap();
+        }
+        let state = TrainingState::new(architecture.initial_weights(3).unwrap());
+        let member = Member { task, seed: 3, adamw: Default::default(), state };
+        let mut engine = one_by_one(architecture, 1, vec![member], &Device::cpu()).unwrap();
+        let cube = Bits::cube(architecture.n()).unwrap();
+        blowup(engine.as_mut(), [Strings::Shared(&cube)], exact).unwrap().remove(0)
     }
 
     #[test]
     fn products_and_sums_follow_from_factors_known_by_hand() {
-        let norm = |name: &str, positions, factors: &[f32]| NormFactors {
-            name: name.into(),
-            positions,
-            unbiased: factors.to_vec(),
-            theory: factors.to_vec(),
-        };
         let mut gathering = Gathering::default();
-        // Two strings; the second LayerNorm sees one position only.
-        let norms = [norm("a", 2, &[1.0, 3.0, 2.0, 2.0]), norm("b", 1, &[5.0, 7.0])];
-        gathering.add(&norms, |norm| &norm.unbiased);
+        // Two strings and two LayerNorms; the second sees one position only, so its largest factor is its mean.
+        gathering.add(&["a".into(), "b".into()], &[3.0, 5.0, 2.0, 7.0], &[2.0, 5.0, 2.0, 7.0]);
         let found = gathering.finish(false);
         let total = found.total;
         assert_eq!(total.product_of_max.mean, (3.0 * 5.0 + 2.0 * 7.0) / 2.0);

@@ -19,6 +19,9 @@ pub enum ProbeError {
     /// The network could not be run.
     #[error(transparent)]
     Network(#[from] pudica_nn::NnError),
+    /// The ensemble could not be run.
+    #[error(transparent)]
+    Ensemble(#[from] pudica_ensemble::EnsembleError),
     /// The inputs could not be drawn.
     #[error(transparent)]
     Data(#[from] pudica_data::DataError),

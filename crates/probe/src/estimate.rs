@@ -73,6 +73,14 @@ impl Estimate {
         Self { mean, std_error: Some(0.0), samples, exact: true }
     }
 
+    /// The mean of values that are independent samples, or (`exact`) all there are.
+    pub fn of(moments: &Moments, exact: bool) -> Self {
+        match exact {
+            true => Self::exact(moments.mean(), moments.count()),
+            false => Self::sampled(moments),
+        }
+    }
+
     /// The 95 % confidence interval by the normal approximation, where the standard error is known.
     pub fn ci95(&self) -> Option<(f64, f64)> {
         self.std_error.map(|error| (self.mean - 1.96 * error, self.mean + 1.96 * error))

@@ -1,10 +1,9 @@
 //! Loss and accuracy on fresh inputs.
 
-use pudica_data::Batch;
+use pudica_ensemble::{Engine, Strings};
 use serde::{Deserialize, Serialize};
 
-use crate::sharpness::mean_square;
-use crate::{Estimate, Model, Moments, ProbeError};
+use crate::{Estimate, Moments, ProbeError};
 
 /// How well a network does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -15,29 +14,25 @@ pub struct Evaluation {
     pub accuracy: Estimate,
 }
 
-/// Evaluate over batches of equal size; the standard errors are over batches. Say `exact` when a batch is all there is (the
-/// whole cube, a whole training set): then the averages have no sampling error.
-pub fn evaluate<M: Model>(
-    model: &M,
-    batches: impl IntoIterator<Item = Result<Batch, ProbeError>>,
+/// Evaluate every network of an ensemble over batches of equal size; the standard errors are over batches. Say `exact` when the
+/// batches are all there is (the whole cube, a whole training set): then the averages have no sampling error.
+pub fn evaluate<'a>(
+    engine: &mut dyn Engine,
+    batches: impl IntoIterator<Item = Strings<'a>>,
     exact: bool,
-) -> Result<Evaluation, ProbeError> {
-    let (mut loss, mut accuracy) = (Moments::default(), Moments::default());
-    for batch in batches {
-        let Batch { strings, labels } = batch?;
-        let outputs = model.predict(&strings)?;
-        loss.add(mean_square(&outputs, &labels));
-        let right = outputs.iter().zip(&labels).filter(|(output, label)| (**output > 0.5) == (**label > 0.5));
-        accuracy.add(right.count() as f64 / labels.len() as f64);
+) -> Result<Vec<Evaluation>, ProbeError> {
+    let mut gathered = vec![(Moments::default(), Moments::default()); engine.replicas()];
+    for strings in batches {
+        for ((loss, accuracy), found) in gathered.iter_mut().zip(engine.evaluate(strings)?) {
+            loss.add(found.0);
+            accuracy.add(found.1);
+        }
     }
-    if loss.count() == 0 {
-        return Err(ProbeError::NoBatches("an evaluation"));
-    }
-    let estimate = |moments: &Moments| match exact {
-        true => Estimate::exact(moments.mean(), moments.count()),
-        false => Estimate::sampled(moments),
+    let finish = |(loss, accuracy): (Moments, Moments)| match loss.count() {
+        0 => Err(ProbeError::NoBatches("an evaluation")),
+        _ => Ok(Evaluation { loss: Estimate::of(&loss, exact), accuracy: Estimate::of(&accuracy, exact) }),
     };
-    Ok(Evaluation { loss: estimate(&loss), accuracy: estimate(&accuracy) })
+    gathered.into_iter().map(finish).collect()
 }
 
 #[cfg(test)]
@@ -46,34 +41,40 @@ mod tests {
     use pudica_nn::{NnError, Weights};
 
     use super::*;
+    use crate::Model;
+    use crate::plain::{Plain, Subject};
 
-    /// Always answers 0.4.
-    struct Constant(Weights);
+    /// Always answers the same.
+    struct Constant(f32, Weights);
 
     impl Model for Constant {
         fn weights(&self) -> &Weights {
-            &self.0
+            &self.1
         }
         fn with_weights(&self, weights: Weights) -> Result<Self, NnError> {
-            Ok(Self(weights))
+            Ok(Self(self.0, weights))
         }
         fn predict(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
-            Ok(vec![0.4; strings.rows()])
+            Ok(vec![self.0; strings.rows()])
         }
     }
 
     #[test]
     fn a_constant_is_right_half_of_the_time_on_parity() {
-        let model = Constant(Weights::zeros([]));
         let task = Task::new(Target::parse("parity", 12).unwrap());
-        let batches = (0..40).map(|i| Ok(task.measure_batch(100, 0, "evaluate", i)?));
-        let found = evaluate(&model, batches, false).unwrap();
+        let answering = |answer| Subject { model: Constant(answer, Weights::zeros([])), task: task.clone(), seed: 0 };
+        let mut engine = Plain(vec![answering(0.4), answering(0.9)]);
+        let fresh = (0..40).map(|index| Strings::Fresh { rows: 100, purpose: "evaluate", index });
+        let found = evaluate(&mut engine, fresh, false).unwrap();
         // E (0.4 - y)^2 = (0.16 + 0.36) / 2
-        assert!((found.loss.mean - 0.26).abs() < 4.0 * found.loss.std_error.unwrap());
-        assert!((found.accuracy.mean - 0.5).abs() < 4.0 * found.accuracy.std_error.unwrap());
-        let exact = evaluate(&model, [Ok(task.label(Bits::cube(12).unwrap()).unwrap())], true).unwrap();
+        assert!((found[0].loss.mean - 0.26).abs() < 4.0 * found[0].loss.std_error.unwrap());
+        assert!((found[0].accuracy.mean - 0.5).abs() < 4.0 * found[0].accuracy.std_error.unwrap());
+        // E (0.9 - y)^2 = (0.81 + 0.01) / 2: each network has its own averages
+        assert!((found[1].loss.mean - 0.41).abs() < 4.0 * found[1].loss.std_error.unwrap());
+        let cube = Bits::cube(12).unwrap();
+        let exact = &evaluate(&mut engine, [Strings::Shared(&cube)], true).unwrap()[0];
         assert!((exact.loss.mean - 0.26).abs() < 1e-7 && exact.accuracy.mean == 0.5);
         assert_eq!(exact.loss.std_error, Some(0.0));
-        assert!(evaluate(&model, [], false).unwrap_err().to_string().contains("at least one batch"));
+        assert!(evaluate(&mut engine, [], false).unwrap_err().to_string().contains("at least one batch"));
     }
 }

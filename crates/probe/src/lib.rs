@@ -1,13 +1,15 @@
 //! Nudges, responses, aggregation: how functions and networks answer when they are touched.
 //!
-//! Every measure of sensitivity here is one [`Nudge`] (what is touched, where), one [`Response`] (what is compared) and the one
-//! loop [`respond`] (which averages, with standard errors):
+//! A measure of sensitivity is a nudge (what is touched, where), a response (what is compared) and averages with standard errors:
 //!
 //! - [`sharpness`]: noise on the weights; the loss rises, the outputs shift.
 //! - [`network_sensitivity`]: a bit flips; the output shifts, the label changes.
 //!
 //! Beside them stand plain averages over inputs: [`evaluate`] (loss and accuracy) and [`blowup`] (LayerNorm factors), and the
 //! [`parameter_norm`].
+//!
+//! Measures are taken of a whole [`pudica_ensemble::Engine`] at once and give one result for each of its networks, in order. The engine
+//! computes; what is averaged over what, and how far off it may be, is decided here. Where inputs are nudged, the one loop is [`respond`], with any [`Nudge`] and [`Response`].
 
 mod blowup;
 mod error;
@@ -16,6 +18,8 @@ mod evaluate;
 mod model;
 mod network_sensitivity;
 mod norms;
+#[cfg(test)]
+mod plain;
 mod respond;
 mod sharpness;
 
@@ -30,4 +34,4 @@ pub use network_sensitivity::{
 };
 pub use norms::parameter_norm;
 pub use respond::{Nudge, Plan, Profile, Response, respond};
-pub use sharpness::{Case, LossRise, Outcome, OutputShift, Sharpness, SharpnessConfig, WeightNoise, sharpness};
+pub use sharpness::{Sharpness, SharpnessConfig, sharpness};

@@ -3,9 +3,11 @@
 use pudica_boolean::real_sensitivity::real_sensitivity;
 use pudica_boolean::{RealTable, Spectrum, TruthTable, sensitivity_profile};
 use pudica_data::{Bits, Stream};
+use pudica_ensemble::{Engine, Strings};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Model, Moments, Nudge, Plan, ProbeError, Response, respond};
+use crate::{Estimate, Model, Moments, Nudge, Plan, ProbeError, Profile, Response, respond};
 
 /// The longest strings for which every one of the 2^n is tried.
 pub const LARGEST_EXACT: usize = 20;
@@ -31,25 +33,37 @@ pub struct NetworkSensitivity {
     pub real_degree_profile: Option<Vec<f64>>,
 }
 
-/// Measure it: exactly up to n = [`LARGEST_EXACT`], else on `samples` uniform strings with standard errors over them. Of a network
-/// with several outputs, the last one counts.
-pub fn network_sensitivity<M: Model>(
-    model: &M,
+/// Measure it for every network of an ensemble: exactly up to n = [`LARGEST_EXACT`], else on `samples` uniform strings (each network's
+/// own, named by its run's seed) with standard errors over them. Of a network with several outputs, the last one counts; a network
+/// whose outputs are not all finite numbers computes no function, and has none.
+pub fn network_sensitivity(
+    engine: &mut dyn Engine,
     n: usize,
     samples: usize,
-    seed: u64,
-) -> Result<NetworkSensitivity, ProbeError> {
-    match n <= LARGEST_EXACT {
-        true => exact(&cube_outputs(model, n)?, n),
-        false => sampled(model, n, samples, seed),
+    seeds: &[u64],
+) -> Result<Vec<Option<NetworkSensitivity>>, ProbeError> {
+    if n > LARGEST_EXACT {
+        let found = sampled(engine, n, samples, seeds)?.into_iter();
+        return Ok(found.map(|found| Some(found).filter(|found| found.real.mean.is_finite())).collect());
     }
+    let mut outputs = vec![Vec::with_capacity(1 << n); engine.replicas()];
+    for strings in Bits::cube(n)?.pieces(PACK) {
+        for (all, piece) in outputs.iter_mut().zip(engine.predict(Strings::Shared(&strings))?) {
+            all.extend(last_of_each(&piece, strings.rows()));
+        }
+    }
+    let of_one = |outputs: &Vec<f32>| match outputs.iter().all(|output| output.is_finite()) {
+        true => exact(outputs, n).map(Some),
+        false => Ok(None),
+    };
+    outputs.par_iter().map(of_one).collect()
 }
 
 /// What a network answers on every string [2^n], in the order of [`Bits::cube`]; the last output of each.
 pub fn cube_outputs<M: Model>(model: &M, n: usize) -> Result<Vec<f32>, ProbeError> {
     let mut outputs = Vec::with_capacity(1 << n.min(LARGEST_EXACT));
     for strings in Bits::cube(n)?.pieces(PACK) {
-        outputs.extend(last_outputs(model, &strings)?);
+        outputs.extend(last_of_each(&model.predict(&strings)?, strings.rows()));
     }
     Ok(outputs)
 }
@@ -67,10 +81,10 @@ fn cut(outputs: &[f32], n: usize) -> Result<TruthTable, ProbeError> {
     Ok(table)
 }
 
-fn last_outputs<M: Model>(model: &M, strings: &Bits) -> Result<Vec<f32>, ProbeError> {
-    let outputs = model.predict(strings)?;
-    let each = outputs.len() / strings.rows();
-    Ok(outputs.chunks_exact(each).map(|outputs| outputs[each - 1]).collect())
+/// The last output for each of `rows` strings.
+fn last_of_each(outputs: &[f32], rows: usize) -> impl Iterator<Item = f32> {
+    let each = outputs.len() / rows;
+    outputs.chunks_exact(each).map(move |outputs| outputs[each - 1])
 }
 
 /// Every string and every flip.
@@ -91,42 +105,77 @@ fn exact(outputs: &[f32], n: usize) -> Result<NetworkSensitivity, ProbeError> {
     })
 }
 
-/// Some strings, every flip.
-fn sampled<M: Model>(model: &M, n: usize, samples: usize, seed: u64) -> Result<NetworkSensitivity, ProbeError> {
-    ProbeError::at_least_one("measure.sensitivity.samples", samples)?;
-    let strings = Bits::uniform(samples, n, &mut Stream::new(seed, "sensitivity", 0))?;
-    let inputs = strings.iter().map(|string| Ok(string.to_vec()));
-    let plan = Plan { draws: 1, pack: PACK, seed, purpose: "sensitivity" };
-    let predict = |strings: &[Vec<u8>]| last_outputs(model, &Bits::new(n, strings.concat())?);
-    let profiles = respond(inputs, predict, &BitFlip, &[&SquaredShift, &LabelDiffers], &plan)?;
-    let (real, boolean) = (&profiles[0], &profiles[1]);
-    let mut histogram = vec![0; n + 1];
-    for sensitive in &boolean.by_input {
-        histogram[sensitive.round() as usize] += 1;
-    }
-    Ok(NetworkSensitivity {
-        real: real.total,
-        boolean: boolean.total,
-        influences: boolean.by_site.iter().map(Moments::mean).collect(),
-        histogram,
-        degree_profile: None,
-        real_degree_profile: None,
-    })
+/// Some strings, every flip. All networks answer at once: an input is one string for each network, a flip is the same bit in all of
+/// them, and each network has its own two responses.
+fn sampled(
+    engine: &mut dyn Engine,
+    n: usize,
+    samples: usize,
+    seeds: &[u64],
+) -> Result<Vec<NetworkSensitivity>, ProbeError> {
+    ProbeError::at_least_one("measure.sensitivity_samples", samples)?;
+    let own: Vec<Bits> = seeds
+        .iter()
+        .map(|seed| Bits::uniform(samples, n, &mut Stream::new(*seed, "sensitivity", 0)))
+        .collect::<Result<_, _>>()?;
+    let inputs = (0..samples).map(|row| Ok(own.iter().map(|strings| strings.row(row).to_vec()).collect::<Vec<_>>()));
+    let predict = |inputs: &[Vec<Vec<u8>>]| {
+        let strings = |replica: usize| Bits::new(n, inputs.iter().flat_map(|input| input[replica].clone()).collect());
+        let strings: Vec<Bits> = (0..own.len()).map(strings).collect::<Result<_, _>>()?;
+        let outputs = engine.predict(Strings::Each(&strings))?;
+        let outputs: Vec<Vec<f32>> =
+            outputs.iter().map(|outputs| last_of_each(outputs, inputs.len()).collect()).collect();
+        Ok::<_, ProbeError>((0..inputs.len()).map(|row| outputs.iter().map(|outputs| outputs[row]).collect()).collect())
+    };
+    let responses: Vec<(Of<SquaredShift>, Of<LabelDiffers>)> =
+        (0..own.len()).map(|replica| (Of(replica, SquaredShift), Of(replica, LabelDiffers))).collect();
+    let responses: Vec<&dyn Response<Vec<f32>>> =
+        responses.iter().flat_map(|(shift, differs)| [shift as &dyn Response<_>, differs]).collect();
+    // Flipping a bit takes no noise, so whose seed names it does not matter.
+    let plan = Plan { draws: 1, pack: PACK, seed: 0, purpose: "sensitivity" };
+    let profiles = respond(inputs, predict, &BitFlip, &responses, &plan)?;
+    let of_one = |profiles: &[Profile]| {
+        let (real, boolean) = (&profiles[0], &profiles[1]);
+        let mut histogram = vec![0; n + 1];
+        for sensitive in &boolean.by_input {
+            histogram[sensitive.round() as usize] += 1;
+        }
+        NetworkSensitivity {
+            real: real.total,
+            boolean: boolean.total,
+            influences: boolean.by_site.iter().map(Moments::mean).collect(),
+            histogram,
+            degree_profile: None,
+            real_degree_profile: None,
+        }
+    };
+    Ok(profiles.chunks_exact(2).map(of_one).collect())
 }
 
-/// Flip bit i of a string; the sites are the bits.
+/// Flip bit i of the strings, one for each network; the sites are the bits.
 #[derive(Debug, Clone, Copy)]
 pub struct BitFlip;
 
-impl Nudge<Vec<u8>> for BitFlip {
-    fn sites(&self, string: &Vec<u8>) -> usize {
-        string.len()
+impl Nudge<Vec<Vec<u8>>> for BitFlip {
+    fn sites(&self, strings: &Vec<Vec<u8>>) -> usize {
+        strings.first().map_or(0, Vec::len)
     }
 
-    fn touch(&self, string: &Vec<u8>, site: usize, _: &mut Stream) -> Vec<u8> {
-        let mut touched = string.clone();
-        touched[site] ^= 1;
+    fn touch(&self, strings: &Vec<Vec<u8>>, site: usize, _: &mut Stream) -> Vec<Vec<u8>> {
+        let mut touched = strings.clone();
+        for string in &mut touched {
+            string[site] ^= 1;
+        }
         touched
+    }
+}
+
+/// How one of several networks responds.
+struct Of<R>(usize, R);
+
+impl<R: Response<f32>> Response<Vec<f32>> for Of<R> {
+    fn compare(&self, before: &Vec<f32>, after: &Vec<f32>) -> f64 {
+        self.1.compare(&before[self.0], &after[self.0])
     }
 }
 
@@ -152,10 +201,11 @@ impl Response<f32> for LabelDiffers {
 
 #[cfg(test)]
 mod tests {
-    use pudica_data::Target;
+    use pudica_data::{Target, Task};
     use pudica_nn::{NnError, Weights};
 
     use super::*;
+    use crate::plain::{Plain, Subject};
 
     /// Answers as a target does.
     struct Oracle(Target, Weights);
@@ -178,8 +228,12 @@ mod tests {
         }
     }
 
+    /// Beside another function, which must not be mixed up with it.
     fn measure(name: &str, n: usize) -> NetworkSensitivity {
-        network_sensitivity(&Oracle::new(name, n), n, 2000, 0).unwrap()
+        let task = Task::new(Target::parse(name, n).unwrap());
+        let subject = |name, seed| Subject { model: Oracle::new(name, n), task: task.clone(), seed };
+        let mut engine = Plain(vec![subject("first", 1), subject(name, 0)]);
+        network_sensitivity(&mut engine, n, 2000, &[1, 0]).unwrap().remove(1).unwrap()
     }
 
     #[test]

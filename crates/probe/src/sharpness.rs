@@ -1,12 +1,9 @@
 //! Sharpness: how much a network minds noise on its weights.
 
-use std::rc::Rc;
-
-use pudica_data::{Batch, Stream};
-use pudica_nn::{Weights, is_positional};
+use pudica_ensemble::{Engine, Noise, Strings};
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Model, Nudge, Plan, ProbeError, Response, respond};
+use crate::{Estimate, Moments, ProbeError};
 
 /// How sharpness is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,116 +32,67 @@ pub struct Sharpness {
     pub output_shift: Estimate,
 }
 
-/// Measure sharpness over batches; the standard errors are over batches, or over draws when there is only one batch.
-pub fn sharpness<M: Model>(
-    model: &M,
-    batches: impl IntoIterator<Item = Result<Batch, ProbeError>>,
+/// Measure the sharpness of every network of an ensemble over batches, with fresh noise directions for every batch; the standard
+/// errors are over batches, or over draws when there is only one batch. `purpose` names the noise.
+pub fn sharpness<'a>(
+    engine: &mut dyn Engine,
+    batches: impl IntoIterator<Item = Strings<'a>>,
     config: &SharpnessConfig,
-    seed: u64,
     purpose: &str,
-) -> Result<Sharpness, ProbeError> {
-    ProbeError::at_least_one("measure.sharpness.draws", config.draws)?;
+) -> Result<Vec<Sharpness>, ProbeError> {
+    ProbeError::at_least_one("measure.draws", config.draws)?;
     if !(config.rho.is_finite() && config.rho >= 0.0) {
         let problem = format!("the noise must have a standard deviation of 0 or more, but rho = {}", config.rho);
-        return Err(ProbeError::Setting { setting: "measure.sharpness.rho", problem });
+        return Err(ProbeError::Setting { setting: "measure.rho", problem });
     }
-    let weights = Rc::new(model.weights().clone());
-    let cases =
-        batches.into_iter().map(|batch| batch.map(|batch| Case { weights: weights.clone(), batch: Rc::new(batch) }));
-    // Networks are large and batches too: one case at a time.
-    let plan = Plan { draws: config.draws, pack: 1, seed, purpose };
-    let predict = |cases: &[Case]| {
-        let outcome = |case: &Case| {
-            let outputs = model.with_weights(case.weights.as_ref().clone())?.predict(&case.batch.strings)?;
-            Ok(Outcome { outputs, batch: case.batch.clone() })
-        };
-        cases.iter().map(outcome).collect()
-    };
-    let profiles = respond(cases, predict, &WeightNoise { rho: config.rho }, &[&LossRise, &OutputShift], &plan)?;
-    if profiles[0].by_input.is_empty() {
-        return Err(ProbeError::NoBatches("sharpness"));
+    let mut gathered = vec![(Gathered::default(), Gathered::default()); engine.replicas()];
+    for (index, strings) in (0..).zip(batches) {
+        let noise = Noise { rho: config.rho, draws: config.draws, purpose, index };
+        for ((loss_rise, output_shift), draws) in gathered.iter_mut().zip(engine.shake(strings, noise)?) {
+            loss_rise.add(draws.iter().map(|draw| draw.loss_rise));
+            output_shift.add(draws.iter().map(|draw| draw.output_shift));
+        }
     }
     let scale = if config.plus_minus { 4.0 } else { 1.0 };
-    let [loss_rise, output_shift] = [&profiles[0], &profiles[1]].map(|profile| profile.total.times(scale));
-    Ok(Sharpness { loss_rise, output_shift })
+    let finish = |(loss_rise, output_shift): (Gathered, Gathered)| match loss_rise.by_batch.count() {
+        0 => Err(ProbeError::NoBatches("sharpness")),
+        _ => Ok(Sharpness { loss_rise: loss_rise.finish(scale), output_shift: output_shift.finish(scale) }),
+    };
+    gathered.into_iter().map(finish).collect()
 }
 
-/// Weights, and the batch they are tried on.
-#[derive(Debug, Clone)]
-pub struct Case {
-    weights: Rc<Weights>,
-    batch: Rc<Batch>,
+/// One reading on the way.
+#[derive(Default, Clone)]
+struct Gathered {
+    /// The batches' means over draws.
+    by_batch: Moments,
+    /// The draws of the first batch: what tells the error when there is no second.
+    first: Moments,
 }
 
-/// What weights make of a batch.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    outputs: Vec<f32>,
-    batch: Rc<Batch>,
-}
-
-/// N(0, rho^2) added to every weight but the positional embeddings, all at once: there is one site.
-#[derive(Debug, Clone, Copy)]
-pub struct WeightNoise {
-    /// Standard deviation of the noise.
-    pub rho: f64,
-}
-
-impl Nudge<Case> for WeightNoise {
-    fn sites(&self, _: &Case) -> usize {
-        1
-    }
-
-    fn touch(&self, case: &Case, _: usize, noise: &mut Stream) -> Case {
-        let mut weights = case.weights.as_ref().clone();
-        let noisy: Vec<_> = weights
-            .layout()
-            .iter()
-            .filter(|parameter| !is_positional(&parameter.name))
-            .map(|parameter| parameter.range.clone())
-            .collect();
-        for range in noisy {
-            for weight in &mut weights.data_mut()[range] {
-                *weight += (self.rho * noise.normal()) as f32;
-            }
+impl Gathered {
+    fn add(&mut self, draws: impl Iterator<Item = f64>) {
+        let draws: Moments = draws.collect();
+        if self.by_batch.count() == 0 {
+            self.first = draws;
         }
-        Case { weights: Rc::new(weights), batch: case.batch.clone() }
+        self.by_batch.add(draws.mean());
     }
-}
 
-/// By how much the mean squared error against the labels rises.
-#[derive(Debug, Clone, Copy)]
-pub struct LossRise;
-
-impl Response<Outcome> for LossRise {
-    fn compare(&self, before: &Outcome, after: &Outcome) -> f64 {
-        let loss = |outcome: &Outcome| mean_square(&outcome.outputs, &outcome.batch.labels);
-        loss(after) - loss(before)
+    fn finish(self, scale: f64) -> Estimate {
+        let units = if self.by_batch.count() == 1 { self.first } else { self.by_batch };
+        Estimate::sampled(&units).times(scale)
     }
-}
-
-/// The mean squared shift of the outputs.
-#[derive(Debug, Clone, Copy)]
-pub struct OutputShift;
-
-impl Response<Outcome> for OutputShift {
-    fn compare(&self, before: &Outcome, after: &Outcome) -> f64 {
-        mean_square(&before.outputs, &after.outputs)
-    }
-}
-
-/// The mean of the squared differences.
-pub(crate) fn mean_square(a: &[f32], b: &[f32]) -> f64 {
-    let sum: f64 = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-    sum / a.len() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use pudica_data::{Bits, Target, Task};
-    use pudica_nn::{Architecture, Device, EncoderConfig, Network, NnError};
+    use pudica_nn::{Architecture, Device, EncoderConfig, Network, NnError, Weights};
 
     use super::*;
+    use crate::Model;
+    use crate::plain::{Plain, Subject};
 
     /// f(x) = w . x + b with weights under two names, one of them positional.
     struct LinearModel(Weights);
@@ -178,32 +126,28 @@ mod tests {
         }
     }
 
-    fn cube_batches(target: &str, n: usize, count: u64) -> Vec<Result<Batch, ProbeError>> {
-        let task = Task::new(Target::parse(target, n).unwrap());
-        (0..count).map(|i| Ok(task.measure_batch(1 << n, 0, "test", i)?)).collect()
+    fn measure<M: Model + Send>(model: M, target: &str, n: usize, count: u64, config: SharpnessConfig) -> Sharpness {
+        let subject = Subject { model, task: Task::new(Target::parse(target, n).unwrap()), seed: 0 };
+        // All batches are the whole cube.
+        let batches = (0..count).map(|index| Strings::Fresh { rows: 1 << n, purpose: "test", index });
+        sharpness(&mut Plain(vec![subject]), batches, &config, "sharpness").unwrap().remove(0)
     }
 
     /// Noise on w and b shifts f(x) by N(0, rho^2 (|x|^2 + 1)): in the mean over the cube, rho^2 (n/2 + 1).
     #[test]
     fn a_linear_models_sharpness_is_known() {
-        let model = LinearModel::new(&[1.0, 0.0, 0.0, 0.0], 0.0);
+        let model = || LinearModel::new(&[1.0, 0.0, 0.0, 0.0], 0.0);
         let config = SharpnessConfig { rho: 0.1, draws: 20, plus_minus: false };
         // The model computes "first" exactly, so both readings agree.
-        let found = sharpness(&model, cube_batches("first", 4, 200), &config, 0, "sharpness").unwrap();
+        let found = measure(model(), "first", 4, 200, config);
         let expected = 0.01 * (4.0 / 2.0 + 1.0);
         for estimate in [found.loss_rise, found.output_shift] {
             let error = estimate.std_error.unwrap();
             assert!((estimate.mean - expected).abs() < 4.0 * error, "{estimate:?}");
             assert!(error < 0.03 * expected);
         }
-        let scaled = sharpness(
-            &model,
-            cube_batches("first", 4, 200),
-            &SharpnessConfig { plus_minus: true, ..config },
-            0,
-            "sharpness",
-        );
-        assert!((scaled.unwrap().loss_rise.mean / found.loss_rise.mean - 4.0).abs() < 1e-9);
+        let scaled = measure(model(), "first", 4, 200, SharpnessConfig { plus_minus: true, ..config });
+        assert!((scaled.loss_rise.mean / found.loss_rise.mean - 4.0).abs() < 1e-9);
     }
 
     /// Away from the fit, the cross term (f - y) * shift has mean zero: both readings still agree for a linear model, within
@@ -212,7 +156,7 @@ mod tests {
     fn away_from_a_fit_the_readings_differ_by_noise_only_for_a_linear_model() {
         let model = LinearModel::new(&[0.3, 0.2, 0.0, 0.0], 0.4);
         let config = SharpnessConfig { rho: 0.05, draws: 50, plus_minus: false };
-        let found = sharpness(&model, cube_batches("parity", 4, 100), &config, 0, "sharpness").unwrap();
+        let found = measure(model, "parity", 4, 100, config);
         let expected = 0.0025 * 3.0;
         assert!((found.output_shift.mean - expected).abs() < 4.0 * found.output_shift.std_error.unwrap());
         assert!((found.loss_rise.mean - expected).abs() < 4.0 * found.loss_rise.std_error.unwrap());
@@ -222,10 +166,10 @@ mod tests {
     #[test]
     fn a_network_without_noise_has_no_sharpness_and_directions_are_fresh() {
         let architecture = Architecture::Encoder(EncoderConfig { d: 8, ff: 8, ..EncoderConfig::paper(4) });
-        let network = Network::new(&architecture, architecture.initial_weights(0).unwrap(), &Device::cpu()).unwrap();
         let measure = |rho, count| {
-            let config = SharpnessConfig { rho, draws: 3, plus_minus: true };
-            sharpness(&network, cube_batches("parity", 4, count), &config, 0, "sharpness").unwrap()
+            let weights = architecture.initial_weights(0).unwrap();
+            let network = Network::new(&architecture, weights, &Device::cpu()).unwrap();
+            measure(network, "parity", 4, count, SharpnessConfig { rho, draws: 3, plus_minus: true })
         };
         assert_eq!(measure(0.0, 2).output_shift.mean, 0.0);
         // All batches are the same cube, so only fresh directions can make them differ.
@@ -237,10 +181,12 @@ mod tests {
 
     #[test]
     fn senseless_settings_are_refused() {
-        let model = LinearModel::new(&[1.0], 0.0);
-        let refused = |config| sharpness(&model, cube_batches("first", 1, 1), &config, 0, "sharpness").is_err();
+        let task = Task::new(Target::parse("first", 1).unwrap());
+        let mut engine = Plain(vec![Subject { model: LinearModel::new(&[1.0], 0.0), task, seed: 0 }]);
+        let batch = Strings::Fresh { rows: 2, purpose: "test", index: 0 };
+        let mut refused = |config| sharpness(&mut engine, [batch], &config, "sharpness").is_err();
         assert!(refused(SharpnessConfig { draws: 0, ..Default::default() }));
         assert!(refused(SharpnessConfig { rho: f64::NAN, ..Default::default() }));
-        assert!(sharpness(&model, [], &SharpnessConfig::default(), 0, "sharpness").is_err());
+        assert!(sharpness(&mut engine, [], &SharpnessConfig::default(), "sharpness").is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! From a target's name to the function and the strings it is learnt from.
 
 use pudica_data::{Target, Task, TrainingSet};
-use pudica_nn::Device;
 use pudica_probe::learnt_table;
 
 use crate::config::{ModelKind, RunConfig, TargetName};
@@ -9,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::trainer::Teacher;
 
 /// What the run learns.
-pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>, device: &Device) -> Result<Task> {
-    let mut task = Task::new(target(config, teacher, device)?);
+pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Task> {
+    let mut task = Task::new(target(config, teacher)?);
     if config.model.kind == ModelKind::EncoderDecoder {
         task = task.with_scratchpad()?;
     }
@@ -21,7 +20,7 @@ pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>, device: &Devic
     Ok(task)
 }
 
-fn target(config: &RunConfig, teacher: Option<&Teacher>, device: &Device) -> Result<Target> {
+fn target(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Target> {
     match TargetName::parse(&config.target)? {
         TargetName::Named(name) => Ok(Target::parse(&name, config.n)?),
         TargetName::Completion { seed, set_size, set_seed, of } => {
@@ -35,7 +34,7 @@ fn target(config: &RunConfig, teacher: Option<&Teacher>, device: &Device) -> Res
                 let problem = format!("run {id} labels strings of {} bits, but n = {}", teacher.config.n, config.n);
                 return Err(Error::setting("target", problem));
             }
-            let network = super::trained(&teacher.config, &teacher.weights, device)?;
+            let network = super::trained(&teacher.config, &teacher.weights)?;
             Ok(Target::from_table(&config.target, learnt_table(&network, config.n)?))
         }
     }

@@ -18,6 +18,7 @@ mod run;
 mod sweep;
 
 pub use atomic::write_atomically;
+pub(crate) use atomic::{read_json, write_json};
 pub use run::{Outcome, RunFolder, RunSummary};
 pub use sweep::{SweepFolder, SweepRecord, SweepRun};
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::FORMAT;
-use super::atomic::{read_json, write_atomically, write_bytes, write_json};
+use super::atomic::{read_json, write_bytes, write_json};
 use crate::config::RunConfig;
 use crate::error::{Error, Result};
 
@@ -40,7 +40,7 @@ pub struct RunSummary {
     pub steps: u64,
     /// Whether the evaluation loss is below the threshold.
     pub converged: bool,
-    /// Wall-clock seconds spent training and measuring.
+    /// Wall-clock seconds spent training and measuring, by itself or in company.
     pub seconds: f64,
     /// What it was computed on.
     pub device: String,
@@ -114,26 +114,32 @@ impl RunFolder {
     }
 
     /// Stores the trained network.
-    pub fn save_weights(&self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-        write_atomically(&self.weights_path(), write)
+    pub fn save_weights(&self, bytes: &[u8]) -> Result<()> {
+        write_bytes(&self.weights_path(), bytes)
     }
 
-    fn checkpoint_path(&self) -> PathBuf {
+    /// Where that state lies.
+    pub fn checkpoint_path(&self) -> PathBuf {
         self.path.join("checkpoint.safetensors")
     }
 
     /// The state an interrupted run continues from, if there is one.
-    pub fn checkpoint(&self) -> Option<PathBuf> {
-        Some(self.checkpoint_path()).filter(|path| path.exists())
+    pub fn checkpoint(&self) -> Result<Option<Vec<u8>>> {
+        let path = self.checkpoint_path();
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", &path)(error)),
+        }
     }
 
     /// Replaces the checkpoint. All metrics logged so far reach the disk first.
-    pub fn save_checkpoint(&self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<()> {
         let metrics = self.metrics_path();
         if let Ok(file) = OpenOptions::new().append(true).open(&metrics) {
             file.sync_all().map_err(Error::io("write", &metrics))?;
         }
-        write_atomically(&self.checkpoint_path(), write)
+        write_bytes(&self.checkpoint_path(), bytes)
     }
 
     fn metrics_path(&self) -> PathBuf {

@@ -1,49 +1,58 @@
 //! A cheap stand-in for networks: a number that shrinks step by step, with noise named by the run and the step.
 
-use std::path::Path;
 use std::time::Duration;
 
 use pudica_data::Stream;
-use pudica_lab::trainer::{Measured, Teacher};
-use pudica_lab::{Error, Result, RunConfig, Stop, Trainer, Training};
+use pudica_lab::trainer::{Measured, Start};
+use pudica_lab::{Result, RunConfig, Stop, Trainer, Training};
 use serde_json::{Map, Value};
 
-/// Trains fake networks; each step takes `step_time`.
-#[derive(Default)]
+/// Trains fake networks, up to `together` of them in lock-step; each step takes `step_time`.
 pub struct FakeTrainer {
     pub step_time: Duration,
+    pub together: usize,
+}
+
+impl Default for FakeTrainer {
+    fn default() -> Self {
+        FakeTrainer { step_time: Duration::ZERO, together: 1 }
+    }
 }
 
 pub struct FakeTraining {
-    config: RunConfig,
+    runs: Vec<(RunConfig, f64)>,
     step: u64,
-    state: f64,
     step_time: Duration,
 }
 
+fn parse(checkpoint: &[u8]) -> (u64, f64) {
+    let text = std::str::from_utf8(checkpoint).unwrap();
+    let (step, bits) = text.split_once(' ').unwrap();
+    (step.parse().unwrap(), f64::from_bits(bits.parse().unwrap()))
+}
+
 impl Trainer for FakeTrainer {
-    fn begin(
-        &self,
-        config: &RunConfig,
-        teacher: Option<&Teacher>,
-        checkpoint: Option<&Path>,
-    ) -> Result<Box<dyn Training>> {
-        if let Some(teacher) = teacher {
-            assert!(teacher.weights.exists(), "a teacher's weights are stored before its student begins");
-        }
-        let (step, state) = match checkpoint {
-            None => (0, 1.0),
-            Some(path) => {
-                let text = std::fs::read_to_string(path).unwrap();
-                let (step, bits) = text.split_once(' ').unwrap();
-                (step.parse().unwrap(), f64::from_bits(bits.parse().unwrap()))
-            }
-        };
-        Ok(Box::new(FakeTraining { config: config.clone(), step, state, step_time: self.step_time }))
+    fn company(&self, _: &RunConfig) -> Result<usize> {
+        Ok(self.together)
     }
 
-    fn device(&self) -> String {
-        "fake".into()
+    fn step_of(&self, _: &RunConfig, checkpoint: &[u8]) -> Result<u64> {
+        Ok(parse(checkpoint).0)
+    }
+
+    fn begin(&self, runs: &[Start]) -> Result<Box<dyn Training>> {
+        let mut begun = Vec::new();
+        let mut steps = Vec::new();
+        for run in runs {
+            if let Some(teacher) = run.teacher {
+                assert!(teacher.weights.exists(), "a teacher's weights are stored before its student begins");
+            }
+            let (step, state) = run.checkpoint.as_deref().map_or((0, 1.0), parse);
+            begun.push((run.config.clone(), state));
+            steps.push(step);
+        }
+        assert!(runs.len() <= self.together && steps.iter().all(|step| *step == steps[0]), "{steps:?}");
+        Ok(Box::new(FakeTraining { runs: begun, step: steps[0], step_time: self.step_time }))
     }
 }
 
@@ -52,40 +61,58 @@ impl Training for FakeTraining {
         self.step
     }
 
-    fn advance(&mut self) -> Result<f64> {
-        std::thread::sleep(self.step_time);
-        let noise = Stream::new(self.config.seed, "fake", self.step).uniform();
-        self.state *= 1.0 - 0.1 * noise;
-        self.step += 1;
-        // A learning rate of 100 diverges at step 7.
-        Ok(if self.config.train.lr > 99.0 && self.step == 7 { f64::NAN } else { self.state })
+    fn device(&self) -> String {
+        "fake".into()
     }
 
-    fn track(&mut self, stop: &Stop) -> Result<Map<String, Value>> {
+    fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>> {
+        let mut losses = Vec::new();
+        for _ in 0..count {
+            std::thread::sleep(self.step_time);
+            let step = self.step;
+            self.step += 1;
+            let advance = |(config, state): &mut (RunConfig, f64)| {
+                *state *= 1.0 - 0.1 * Stream::new(config.seed, "fake", step).uniform();
+                // A learning rate of 100 diverges at step 7.
+                if config.train.lr > 99.0 && step == 6 {
+                    *state = f64::NAN;
+                }
+                *state
+            };
+            losses.push(self.runs.iter_mut().map(advance).collect());
+        }
+        Ok(losses)
+    }
+
+    fn pass(&mut self) -> Result<()> {
+        std::thread::sleep(self.step_time / 3);
+        Ok(())
+    }
+
+    fn track(&mut self, stop: &Stop) -> Result<Vec<Map<String, Value>>> {
         stop.check()?;
-        Ok(Map::from_iter([("loss".into(), self.state.into())]))
+        Ok(self.runs.iter().map(|(_, state)| Map::from_iter([("loss".into(), (*state).into())])).collect())
     }
 
-    fn measure(&mut self, stop: &Stop) -> Result<Measured> {
+    fn measure(&mut self, stop: &Stop) -> Result<Vec<Option<Measured>>> {
         stop.check()?;
-        let accuracy = if self.config.target == "random:1" { 0.5 } else { 1.0 };
-        let measures = [("eval_loss", self.state), ("train_accuracy", accuracy)];
-        Ok(Measured {
-            converged: self.state < self.config.eval.converged_below,
-            measures: measures.map(|(name, value)| (name.to_string(), value.into())).into_iter().collect(),
-            detail: Map::new(),
-        })
+        let measure = |(config, state): &(RunConfig, f64)| {
+            let accuracy = if config.target == "random:1" { 0.5 } else { 1.0 };
+            let measures = [("eval_loss", *state), ("train_accuracy", accuracy)];
+            state.is_finite().then(|| Measured {
+                converged: *state < config.eval.converged_below,
+                measures: measures.map(|(name, value)| (name.to_string(), value.into())).into_iter().collect(),
+                detail: Map::new(),
+            })
+        };
+        Ok(self.runs.iter().map(measure).collect())
     }
 
-    fn save_checkpoint(&self, path: &Path) -> Result<()> {
-        std::fs::write(path, format!("{} {}", self.step, self.state.to_bits())).map_err(|source| Error::Io {
-            action: "write",
-            path: path.into(),
-            source,
-        })
+    fn checkpoint(&self, run: usize) -> Result<Vec<u8>> {
+        Ok(format!("{} {}", self.step, self.runs[run].1.to_bits()).into_bytes())
     }
 
-    fn save_weights(&self, path: &Path) -> Result<()> {
-        self.save_checkpoint(path)
+    fn weights(&self, run: usize) -> Result<Vec<u8>> {
+        self.checkpoint(run)
     }
 }

@@ -1,0 +1,101 @@
+//! `pudica bench`: how long networks take on this machine.
+
+use crate::Ending;
+use crate::machine::Machine;
+use crate::text::{number, seconds};
+use clap::{Args, Subcommand};
+use pudica_lab::{RunConfig, time};
+use serde_json::json;
+use std::error::Error;
+use std::time::Duration;
+
+/// Measure how long training steps and forward passes take here
+#[derive(Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Encoder(Encoder),
+}
+
+/// The encoder of the Boolean experiments, one or more of them in lock-step
+///
+/// Medians of readings after warming up. A step draws a batch, computes loss and gradient and updates by AdamW; a forward pass is what
+/// measuring is made of. `pudica show` estimates an experiment's time from the same measurement.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Encoder {
+    /// Bits a string
+    #[arg(long, default_value_t = 20)]
+    n: usize,
+    /// Strings a training step
+    #[arg(long, default_value_t = 1024)]
+    batch: usize,
+    /// Width
+    #[arg(long, default_value_t = 128)]
+    d: usize,
+    /// Layers
+    #[arg(long, default_value_t = 2)]
+    layers: usize,
+    /// Heads
+    #[arg(long, default_value_t = 2)]
+    heads: usize,
+    /// Feed-forward width; by default as d
+    #[arg(long)]
+    ff: Option<usize>,
+    /// Networks trained in lock-step
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    replicas: u16,
+    /// Seconds to measure for
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    #[command(flatten)]
+    machine: Machine,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pudica bench encoder                                             the paper's encoder at n = 20, all cores
+  pudica bench encoder --n 30 --replicas 40 --device cuda --json   forty at once on a GPU
+  pudica bench encoder --n 12 --d 32 --batch 128                   any size";
+
+/// Times what is asked for and prints it.
+pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
+    let What::Encoder(encoder) = &arguments.what;
+    let mut config = RunConfig { n: encoder.n, ..RunConfig::default() };
+    config.model.d = encoder.d;
+    config.model.layers = encoder.layers;
+    config.model.heads = encoder.heads;
+    config.model.ff = encoder.ff.unwrap_or(encoder.d);
+    config.train.batch = encoder.batch;
+    config.validate()?;
+    let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
+    let timing = time(&config, encoder.replicas.into(), &encoder.machine.trainer(), budget)?;
+    let Encoder { n, batch, d, layers, heads, .. } = encoder;
+    if encoder.json {
+        let object = json!({"ms_per_replica_step": timing.ms_per_replica_step, "forward_ms": timing.forward_ms,
+            "replicas": timing.replicas, "device": timing.device, "spread": timing.spread, "steps_timed": timing.steps,
+            "n": n, "batch": batch, "d": d, "layers": layers, "heads": heads, "ff": config.ff()});
+        println!("{object}");
+        return Ok(Ending::Done);
+    }
+    println!(
+        "n = {n}, batch {batch}, {layers} layers, {heads} heads, width {d}; {} at a time on {}\n",
+        timing.replicas, timing.device
+    );
+    let row = |name: &str, ms: f64| println!("  {name:<22} {:>10} for each network", seconds(ms / 1000.0));
+    row("a training step", timing.ms_per_replica_step);
+    row("a forward pass", timing.forward_ms);
+    let spread = number((1000.0 * timing.spread).round() / 10.0);
+    println!(
+        "\n  medians; half of the readings of a step lie within {spread} % of each other ({} steps timed)",
+        timing.steps
+    );
+    Ok(Ending::Done)
+}

@@ -1,0 +1,85 @@
+//! What networks are computed on. The choice of engine is made here and nowhere else.
+
+use pudica_ensemble::{Engine, Member, Precision, Shape, cpu, gpu, gpu_replicas, one_by_one};
+use pudica_nn::{Architecture, Device};
+
+use super::architecture;
+use crate::config::{ModelKind, RunConfig};
+use crate::error::{Error, Result};
+
+/// Trains and measures networks: encoders on the fast lane, together; other networks on burn, one at a time.
+#[derive(Clone, Debug)]
+pub struct NetworkTrainer {
+    place: Place,
+    reference: bool,
+    together: Option<usize>,
+}
+
+/// Where numbers are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Cpu,
+    Cuda(Precision),
+}
+
+impl NetworkTrainer {
+    /// On this machine's processor.
+    pub fn cpu() -> NetworkTrainer {
+        NetworkTrainer { place: Place::Cpu, reference: false, together: None }
+    }
+
+    /// On the first GPU.
+    pub fn cuda(precision: Precision) -> NetworkTrainer {
+        NetworkTrainer { place: Place::Cuda(precision), ..NetworkTrainer::cpu() }
+    }
+
+    /// All networks on burn, by automatic differentiation: slow, and what the fast lane is checked against.
+    pub fn reference(self) -> NetworkTrainer {
+        NetworkTrainer { reference: true, ..self }
+    }
+
+    /// At most this many runs in lock-step, instead of as many as suit the device.
+    pub fn together(self, most: usize) -> NetworkTrainer {
+        NetworkTrainer { together: Some(most), ..self }
+    }
+
+    /// How many runs like this one may train in lock-step.
+    pub(super) fn most_together(&self, config: &RunConfig) -> Result<usize> {
+        let fitting = match (self.shape(config), self.place) {
+            (None, _) => return Ok(1),
+            // Cores are filled by groups side by side just as well, and those keep their caches to themselves.
+            (Some(_), Place::Cpu) => return Ok(self.together.unwrap_or(1)),
+            (Some(shape), Place::Cuda(_)) => gpu_replicas(&shape)?,
+        };
+        Ok(self.together.map_or(fitting, |most| most.min(fitting)))
+    }
+
+    /// The shape of a run's network, if it goes on the fast lane.
+    fn shape(&self, config: &RunConfig) -> Option<Shape> {
+        match architecture(config) {
+            Architecture::Encoder(encoder) if !self.reference => Some(Shape { encoder, batch: config.train.batch }),
+            _ => None,
+        }
+    }
+
+    /// An engine for runs of one company, of which `config` is one.
+    pub(super) fn engine(&self, config: &RunConfig, members: Vec<Member>) -> Result<Box<dyn Engine>> {
+        Ok(match (self.shape(config), self.place) {
+            (None, place) => {
+                one_by_one(&architecture(config), config.train.batch, members, &burn_device(place, config)?)?
+            }
+            (Some(shape), Place::Cpu) => cpu(shape, members)?,
+            (Some(shape), Place::Cuda(precision)) => gpu(shape, members, precision)?,
+        })
+    }
+}
+
+fn burn_device(place: Place, config: &RunConfig) -> Result<Device> {
+    match place {
+        Place::Cpu => Ok(Device::cpu()),
+        Place::Cuda(_) => Device::parse("cuda").map_err(|error| {
+            let what = if config.model.kind == ModelKind::Encoder { "the reference" } else { "the encoder-decoder" };
+            Error::Training(format!("{what} computes on a GPU through LibTorch only: {error}"))
+        }),
+    }
+}
