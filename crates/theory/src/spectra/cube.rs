@@ -72,7 +72,10 @@ pub fn cube_spectrum(network: &Architecture, kernel: Kernel) -> Result<CubeSpect
     let mut sums = vec![0.0; dimension + 1];
     let mut squares = 0.0;
     let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; dimension + 1];
+    let whole: f64 = blocks.diagonal().map(|(_, value)| value).sum();
     for (degree, value) in blocks.diagonal() {
+        // Double precision cannot tell these from 0.
+        let value = if value.abs() < 1e-15 * whole { 0.0 } else { value };
         sums[degree] += value;
         squares += value * value;
         ranges[degree] = [ranges[degree][0].min(value), ranges[degree][1].max(value)];

@@ -20,16 +20,18 @@ pub struct Eigen {
 pub struct Eigenvalue {
     /// The eigenvalue.
     pub value: f64,
-    /// How many symmetric copies it has.
+    /// How many eigenfunctions share it.
     pub copies: usize,
-    /// The squared Walsh coefficients of its eigenfunction, by degree.
+    /// The squared Walsh coefficients of its eigenfunctions, by degree; their mean where several share it.
     pub degrees: Vec<f64>,
     /// Their mean degree.
     pub mean_degree: f64,
 }
 
-/// How many of the largest eigenvalues are kept.
+/// How many different eigenvalues are kept, the largest ones.
 const KEPT: usize = 24;
+/// Eigenvalues closer than this part of the largest are taken for equal.
+const EQUAL: f64 = 1e-10;
 
 /// All eigenvalues of a symmetric matrix whose rows are monomials of the given degrees, up to `dimension`.
 pub(super) fn decompose(
@@ -57,7 +59,28 @@ impl Eigen {
         let purest = |e: &Eigenvalue| e.degrees.iter().copied().fold(0.0, f64::max);
         let purity = all.iter().map(|e| e.copies as f64 * e.value * purest(e)).sum::<f64>() / total;
         all.sort_by(|a, b| b.value.total_cmp(&a.value));
-        all.truncate(KEPT);
-        Eigen { largest: all, purity }
+        let mut largest: Vec<Eigenvalue> = Vec::new();
+        for next in all {
+            let close = EQUAL * largest.first().map_or(0.0, |first| first.value);
+            let found = largest.len();
+            match largest.last_mut() {
+                Some(last) if last.value - next.value <= close => last.join(&next),
+                _ if found == KEPT => break,
+                _ => largest.push(next),
+            }
+        }
+        Eigen { largest, purity }
+    }
+}
+
+impl Eigenvalue {
+    /// Joins an equal eigenvalue to this one: any mixture of their eigenfunctions is one too.
+    fn join(&mut self, other: &Eigenvalue) {
+        let share = other.copies as f64 / (self.copies + other.copies) as f64;
+        for (mine, theirs) in self.degrees.iter_mut().zip(&other.degrees) {
+            *mine += share * (theirs - *mine);
+        }
+        self.copies += other.copies;
+        self.mean_degree = mean_degree(&self.degrees);
     }
 }

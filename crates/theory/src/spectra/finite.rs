@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::architecture::{Architecture, Kernel};
-use super::degrees::{mean_degree, multiplicities, share_up_to};
+use super::degrees::{Monotone, mean_degree, multiplicities, share_up_to};
 use super::eigen::{Eigen, decompose};
 use super::networks::{Network, Size};
 use crate::{Result, TheoryError};
@@ -186,6 +186,8 @@ pub struct Summary {
     pub mu: Vec<Estimate>,
     /// Share of the variance by degree.
     pub fractional_variance: Vec<Estimate>,
+    /// Whether Proposition 3.1's chains hold for the means of mu.
+    pub monotone: Monotone,
     /// The mean degree of the variance.
     pub mean_degree: Estimate,
     /// Of the variance that is not constant, the shares at degree 1, degrees to 2, and degrees to 3.
@@ -214,9 +216,11 @@ pub fn summarise(spectra: &[FiniteSpectrum], kernel: Kernel) -> Summary {
         let at = |place: usize| over(&|kernel| kernel.eigen.as_ref().map_or(f64::NAN, |e| value(kernel, e, place)));
         Some((0..kept).map(at).collect())
     };
+    let mu: Vec<Estimate> = (0..degrees).map(|k| over(&|kernel| kernel.mu[k])).collect();
     Summary {
         networks: spectra.len(),
-        mu: (0..degrees).map(|k| over(&|kernel| kernel.mu[k])).collect(),
+        monotone: Monotone::of(&mu.iter().map(|mu| mu.mean).collect::<Vec<f64>>(), 0.0),
+        mu,
         fractional_variance: (0..degrees).map(|k| over(&|kernel| kernel.fractional_variance[k])).collect(),
         mean_degree: over(&|kernel| mean_degree(&kernel.fractional_variance)),
         low_degree_share: [1, 2, 3].map(|k| over(&|kernel| share_up_to(&kernel.fractional_variance, k))),

@@ -10,6 +10,7 @@
 //! - [`finite_spectrum`]: real networks of finite width with random weights, by their Jacobians on the whole cube to d = 12.
 
 pub mod activation;
+pub mod analysis;
 pub mod architecture;
 pub mod cube;
 pub mod degrees;
@@ -23,6 +24,7 @@ pub mod recursion;
 pub mod tape;
 
 pub use activation::Activation;
+pub use analysis::{Analysis, Empirical, Request, analyse};
 pub use architecture::{Architecture, Family, Kernel, Readout};
 pub use cube::{CubeSpectrum, cube_spectrum};
 pub use degrees::Monotone;
