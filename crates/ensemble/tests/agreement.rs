@@ -190,7 +190,7 @@ fn members_and_strings_that_do_not_fit_are_explained() {
     let wrong_target = Member { task: Task::new(Target::parse("parity", 4).unwrap()), ..own() };
     assert!(refused(vec![wrong_target]).contains("4 bits"));
     let scratchpad = Member { task: own().task.with_scratchpad().unwrap(), ..own() };
-    assert!(refused(vec![scratchpad]).contains("scratchpad"));
+    assert!(refused(vec![scratchpad]).contains("learns 5 numbers for each string"));
     let with_set = Member { task: own().task.with_training_set(TrainingSet::draw(9, 5, 0).unwrap()), ..own() };
     assert!(refused(vec![own(), with_set]).contains("member 1 trains on 9 strings a step, member 0 on 16"));
     let senseless = Member { adamw: AdamWConfig { lr: f64::NAN, ..Default::default() }, ..own() };

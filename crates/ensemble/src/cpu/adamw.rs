@@ -1,6 +1,8 @@
-//! AdamW in one pass: the gradient's parts are added and the parameters moved while both are in registers.
+//! AdamW in one pass.
 
 use pudica_nn::AdamWConfig;
+
+use super::wide::wide;
 
 /// The constants of one update, rounded as `pudica_nn::AdamW` rounds them.
 pub(crate) struct Update {
@@ -12,9 +14,6 @@ pub(crate) struct Update {
     weight2: f32,
     eps: f32,
 }
-
-/// Parameters whose gradient is added up at once.
-const CHUNK: usize = 256;
 
 impl Update {
     /// Update number `step`, counted from 1.
@@ -33,30 +32,21 @@ impl Update {
         }
     }
 
-    /// Move some parameters along the sum of the gradients' parts, added in order; all slices are equally long.
-    #[inline(always)]
-    pub(crate) fn apply<'a>(
-        &self,
-        parameters: &mut [f32],
-        [first, second]: [&mut [f32]; 2],
-        gradients: impl Iterator<Item = &'a [f32]> + Clone,
-    ) {
-        for (chunk, parameters) in parameters.chunks_mut(CHUNK).enumerate() {
-            let own = chunk * CHUNK..chunk * CHUNK + parameters.len();
-            let mut sum = [0f32; CHUNK];
-            for gradient in gradients.clone() {
-                for (sum, part) in sum.iter_mut().zip(&gradient[own.clone()]) {
-                    *sum += part;
-                }
-            }
-            let moments = first[own.clone()].iter_mut().zip(&mut second[own]);
-            for ((parameter, gradient), (first, second)) in parameters.iter_mut().zip(&sum).zip(moments) {
-                *parameter *= self.keep;
-                *first += self.weight1 * (gradient - *first);
-                *second = self.beta2 * *second + self.weight2 * gradient * gradient;
-                let root = second.sqrt() / self.root_correction2 + self.eps;
-                *parameter -= self.step_size * (*first / root);
-            }
+    /// Move some parameters along their gradient; all slices are equally long.
+    pub(crate) fn apply(&self, parameters: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]) {
+        apply(self, parameters, first, second, gradient);
+    }
+}
+
+wide! {
+    fn apply(update: &Update, parameters: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]) {
+        let moments = first.iter_mut().zip(second);
+        for ((parameter, gradient), (first, second)) in parameters.iter_mut().zip(gradient).zip(moments) {
+            *parameter *= update.keep;
+            *first += update.weight1 * (gradient - *first);
+            *second = update.beta2 * *second + update.weight2 * gradient * gradient;
+            let root = second.sqrt() / update.root_correction2 + update.eps;
+            *parameter -= update.step_size * (*first / root);
         }
     }
 }
@@ -77,11 +67,9 @@ mod tests {
         let (mut first, mut second) = (vec![0.0; 1000], vec![0.0; 1000]);
         let (mut expected, mut optimiser) = (parameters.clone(), AdamW::new(config, 1000).unwrap());
         for step in 1..=5 {
-            let (a, b) = (draw(), draw());
-            let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
-            optimiser.update(&mut expected, &sum);
-            let parts = [&a[..], &b[..]];
-            Update::new(&config, step).apply(&mut parameters, [&mut first, &mut second], parts.iter().copied());
+            let gradient = draw();
+            optimiser.update(&mut expected, &gradient);
+            Update::new(&config, step).apply(&mut parameters, &mut first, &mut second, &gradient);
             assert_eq!(parameters, expected);
         }
     }

@@ -1,14 +1,15 @@
 //! One block of strings through the network and back, in buffers small enough to stay in a core's cache.
 
 use super::last_attention::LastAttention;
-use super::layout::Layout;
+use super::layout::{Layout, parts};
 use super::middle_attention::MiddleAttention;
-use super::passes::{add_scaled, dot, wide};
+use super::passes::{add_scaled, dot};
 use super::prepared::Ready;
 use super::real::Real;
 use super::second_half::SecondHalf;
 use super::table_attention::TableAttention;
 use super::tables::TableGradient;
+use super::wide::wide;
 
 /// The attention of one layer: by tables in the first, folded in the last, plain between.
 enum Attention<T> {
@@ -106,12 +107,7 @@ impl<T: Real> Block<T> {
         }
         let (weight, bias) = (ready.of(&layout.head_weight), ready.of(&layout.head_bias)[0]);
         if let Some(layer) = self.layers.last() {
-            let rows = layer.half.output.chunks_exact(d);
-            wide(|| {
-                for (output, row) in self.outputs.iter_mut().zip(rows).take(count) {
-                    *output = dot(row, weight) + bias;
-                }
-            });
+            read_out(&layer.half.output, weight, bias, &mut self.outputs[..count]);
         }
     }
 
@@ -137,18 +133,9 @@ impl<T: Real> Block<T> {
         for (row, output) in self.outputs[..count].iter_mut().enumerate() {
             *output = d_output(row, *output);
         }
-        let d_outputs = &self.outputs[..count];
-        wide(|| {
-            let weight = ready.of(&layout.head_weight);
-            let rows = self.layers[depth - 1].half.output.chunks_exact(d).zip(flow_last.chunks_exact_mut(d));
-            for ((row, flow), g) in rows.zip(d_outputs) {
-                add_scaled(&mut parameters[layout.head_weight.clone()], *g, row);
-                parameters[layout.head_bias.start] += *g;
-                for (flow, weight) in flow.iter_mut().zip(weight) {
-                    *flow = *g * *weight;
-                }
-            }
-        });
+        let [d_weight, d_bias] = parts(parameters, [&layout.head_weight, &layout.head_bias]);
+        let (output, weight) = (&self.layers[depth - 1].half.output, ready.of(&layout.head_weight));
+        read_out_backward(output, weight, &self.outputs[..count], d_weight, d_bias, flow_last);
         for index in (0..depth).rev() {
             let (before, own) = self.layers.split_at_mut(index);
             let (Layer { attention, half, positions }, at) = (&mut own[0], &layout.layers[index]);
@@ -172,5 +159,36 @@ impl<T: Real> Block<T> {
         self.layers.iter().flat_map(|Layer { half, positions, .. }| {
             [(&half.variance1[..], *positions), (&half.variance2[..], *positions)]
         })
+    }
+}
+
+wide! {
+    /// The head: outputs [strings] = rows [strings, d] . weight + bias.
+    fn read_out<T: Real>(rows: &[T], weight: &[T], bias: T, outputs: &mut [T]) {
+        for (output, row) in outputs.iter_mut().zip(rows.chunks_exact(weight.len())) {
+            *output = dot(row, weight) + bias;
+        }
+    }
+}
+
+wide! {
+    /// From the gradient of the outputs [strings] to those of weight and bias, added to, and of the rows, written into flow
+    /// [strings, d].
+    fn read_out_backward<T: Real>(
+        rows: &[T],
+        weight: &[T],
+        d_outputs: &[T],
+        d_weight: &mut [T],
+        d_bias: &mut [T],
+        flow: &mut [T],
+    ) {
+        let d = weight.len();
+        for ((row, flow), g) in rows.chunks_exact(d).zip(flow.chunks_exact_mut(d)).zip(d_outputs) {
+            add_scaled(d_weight, *g, row);
+            d_bias[0] += *g;
+            for (flow, weight) in flow.iter_mut().zip(weight) {
+                *flow = *g * *weight;
+            }
+        }
     }
 }

@@ -75,7 +75,7 @@ impl<T: Real> Effort<T> {
         }
     }
 
-    /// The mean squared error on `self.distinct`. Its gradient is the sum of those of [`Effort::gradients`].
+    /// The mean squared error on `self.distinct`. Its gradient is the sum of those of the lanes.
     pub(crate) fn compute(&mut self, layout: &Layout, parameters: &[T], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
         let Self { distinct, prepared, lanes: all_lanes, scratch } = self;
         prepared.prepare(layout, parameters);
@@ -100,11 +100,6 @@ impl<T: Real> Effort<T> {
         let Gradient { parameters: gradient, tables } = &mut first.gradient;
         prepared.tables.backward(layout, parameters, tables, scratch, gradient);
         squares / distinct.rows as f64
-    }
-
-    /// The parts whose sum is the gradient.
-    pub(crate) fn gradients(&self) -> impl Iterator<Item = &[T]> + Clone {
-        self.lanes.iter().map(|lane| &lane.gradient.parameters[..])
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::layout::{LayerAt, Layout};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add, add_bias, add_rows, add_scaled, dot, scale, softmax, softmax_backward, wide};
+use super::passes::{add_all, add_bias, add_rows, dot, mix, scale_all, softmax, softmax_backward};
 use super::prepared::Ready;
 use super::real::Real;
+use super::wide::wide;
 
 /// What it keeps of a block of strings.
 pub(crate) struct LastAttention<T> {
@@ -26,7 +27,7 @@ pub(crate) struct LastAttention<T> {
     d_folded: Vec<T>,
     d_mixed: Vec<T>,
     d_joined: Vec<T>,
-    /// Of one string and head [n].
+    /// Of one string [heads, n].
     d_scores: Vec<T>,
 }
 
@@ -44,7 +45,7 @@ impl<T: Real> LastAttention<T> {
             d_folded: zeros(heads * d),
             d_mixed: zeros(heads * d),
             d_joined: zeros(d),
-            d_scores: vec![T::zero(); n],
+            d_scores: vec![T::zero(); heads * n],
         }
     }
 
@@ -57,34 +58,18 @@ impl<T: Real> LastAttention<T> {
         let last = Matrix::with_step(&x[(n - 1) * d..], strings, d, n * d);
         let queries = &mut self.queries[..strings * d];
         multiply(MatrixMut::new(queries, strings, d), last, Matrix::with_step(in_turned, d, d, 3 * d));
-        wide(|| {
-            add_bias(queries, &in_bias[..d]);
-            scale(queries, T::of(ready.layout.score_scale()));
-        });
+        add_bias(queries, &in_bias[..d]);
+        scale_all(queries, T::of(ready.layout.score_scale()));
         for head in 0..heads {
             let keys = Matrix::new(&in_weight[(d + head * width) * d..][..width * d], width, d);
             let query = Matrix::with_step(&queries[head * width..], strings, width, d);
             multiply(MatrixMut::with_step(&mut self.folded[head * d..], strings, d, heads * d), query, keys);
         }
-        wide(|| {
-            let pieces = x.chunks_exact(n * d).zip(self.folded.chunks_exact(heads * d));
-            let pieces =
-                pieces.zip(self.shares.chunks_exact_mut(heads * n).zip(self.mixed.chunks_exact_mut(heads * d)));
-            for ((x, folded), (shares, mixed)) in pieces {
-                for head in 0..heads {
-                    let folded = &folded[head * d..][..d];
-                    let (shares, mixed) = (&mut shares[head * n..][..n], &mut mixed[head * d..][..d]);
-                    for (score, x) in shares.iter_mut().zip(x.chunks_exact(d)) {
-                        *score = dot(folded, x);
-                    }
-                    softmax(shares);
-                    mixed.fill(T::zero());
-                    for (share, x) in shares.iter().zip(x.chunks_exact(d)) {
-                        add_scaled(mixed, *share, x);
-                    }
-                }
-            }
-        });
+        let strings_of_block = x.chunks_exact(n * d).zip(self.folded.chunks_exact(heads * d));
+        let kept = self.shares.chunks_exact_mut(heads * n).zip(self.mixed.chunks_exact_mut(heads * d));
+        for ((x, folded), (shares, mixed)) in strings_of_block.zip(kept) {
+            attend(x, folded, shares, mixed, d);
+        }
         let joined = &mut self.joined[..strings * d];
         for head in 0..heads {
             let mixed = Matrix::with_step(&self.mixed[head * d..], strings, d, heads * d);
@@ -134,30 +119,13 @@ impl<T: Real> LastAttention<T> {
         }
 
         let d_x = &mut d_x[..strings * n * d];
-        wide(|| {
-            let per_string = heads * d;
-            for (s, (x, d_x)) in x.chunks_exact(n * d).zip(d_x.chunks_exact_mut(n * d)).enumerate() {
-                d_x.fill(T::zero());
-                for head in 0..heads {
-                    let own = s * per_string + head * d..s * per_string + (head + 1) * d;
-                    let (folded, d_mixed) = (&self.folded[own.clone()], &self.d_mixed[own.clone()]);
-                    let shares = &self.shares[(s * heads + head) * n..][..n];
-                    for (g, x) in self.d_scores.iter_mut().zip(x.chunks_exact(d)) {
-                        *g = dot(d_mixed, x);
-                    }
-                    softmax_backward(&mut self.d_scores, shares);
-                    let d_folded = &mut self.d_folded[own];
-                    d_folded.fill(T::zero());
-                    let rows = x.chunks_exact(d).zip(d_x.chunks_exact_mut(d));
-                    for ((x, d_x), (share, d_score)) in rows.zip(shares.iter().zip(&self.d_scores)) {
-                        add_scaled(d_folded, *d_score, x);
-                        add_scaled(d_x, *share, d_mixed);
-                        add_scaled(d_x, *d_score, folded);
-                    }
-                }
-                add(&mut d_x[(n - 1) * d..], &flow[s * d..][..d]);
-            }
-        });
+        for (s, (x, d_x)) in x.chunks_exact(n * d).zip(d_x.chunks_exact_mut(n * d)).enumerate() {
+            let (per_head, per_share) = (s * heads * d..(s + 1) * heads * d, s * heads * n..(s + 1) * heads * n);
+            let (folded, d_mixed) = (&self.folded[per_head.clone()], &self.d_mixed[per_head.clone()]);
+            let (shares, d_folded) = (&self.shares[per_share], &mut self.d_folded[per_head]);
+            attend_backward(x, folded, shares, d_mixed, &mut self.d_scores, d_folded, d_x, d);
+            add_all(&mut d_x[(n - 1) * d..], &flow[s * d..][..d]);
+        }
 
         for head in 0..heads {
             let row = d + head * width;
@@ -168,7 +136,7 @@ impl<T: Real> LastAttention<T> {
             let keys = Matrix::with_step(&ready.transposed(&at.in_weight)[row..], d, width, 3 * d);
             multiply(MatrixMut::with_step(&mut d_queries[head * width..], strings, width, d), d_folded, keys);
         }
-        wide(|| scale(d_queries, T::of(ready.layout.score_scale())));
+        scale_all(d_queries, T::of(ready.layout.score_scale()));
         add_rows(&mut gradient[at.in_bias.clone()][..d], d_queries);
         let d_queries = Matrix::new(d_queries, strings, d);
         let last = Matrix::with_step(&x[(n - 1) * d..], strings, d, n * d);
@@ -176,5 +144,54 @@ impl<T: Real> LastAttention<T> {
         multiply_add(MatrixMut::new(d_query_weight, d, d), d_queries.transposed(), last);
         let d_last = MatrixMut::with_step(&mut d_x[(n - 1) * d..], strings, d, n * d);
         multiply_add(d_last, d_queries, Matrix::new(&in_weight[..d * d], d, d));
+    }
+}
+
+wide! {
+    /// One string: x [n, d] and folded queries [heads, d] -> shares [heads, n] and mixed vectors [heads, d].
+    fn attend<T: Real>(x: &[T], folded: &[T], shares: &mut [T], mixed: &mut [T], d: usize) {
+        let n = x.len() / d;
+        let heads = folded.chunks_exact(d).zip(shares.chunks_exact_mut(n)).zip(mixed.chunks_exact_mut(d));
+        for ((folded, shares), mixed) in heads {
+            for (score, x) in shares.iter_mut().zip(x.chunks_exact(d)) {
+                *score = dot(folded, x);
+            }
+            softmax(shares);
+            mix(mixed, shares, x);
+        }
+    }
+}
+
+wide! {
+    /// The gradients of [`attend`]: from that of the mixed vectors to those of the folded queries and of x, both overwritten.
+    fn attend_backward<T: Real>(
+        x: &[T],
+        folded: &[T],
+        shares: &[T],
+        d_mixed: &[T],
+        d_scores: &mut [T],
+        d_folded: &mut [T],
+        d_x: &mut [T],
+        d: usize,
+    ) {
+        let n = x.len() / d;
+        let heads = d_mixed.chunks_exact(d).zip(shares.chunks_exact(n));
+        let gradients = d_scores.chunks_exact_mut(n).zip(d_folded.chunks_exact_mut(d));
+        for ((d_mixed, shares), (d_scores, d_folded)) in heads.zip(gradients) {
+            for (g, x) in d_scores.iter_mut().zip(x.chunks_exact(d)) {
+                *g = dot(d_mixed, x);
+            }
+            softmax_backward(d_scores, shares);
+            mix(d_folded, d_scores, x);
+        }
+        for (j, d_x) in d_x.chunks_exact_mut(d).enumerate() {
+            d_x.fill(T::zero());
+            for (head, (folded, d_mixed)) in folded.chunks_exact(d).zip(d_mixed.chunks_exact(d)).enumerate() {
+                let (share, d_score) = (shares[head * n + j], d_scores[head * n + j]);
+                for ((d_x, f), g) in d_x.iter_mut().zip(folded).zip(d_mixed) {
+                    *d_x += share * *g + d_score * *f;
+                }
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::layout::{LayerAt, Layout};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add, add_bias, add_rows, scale, softmax, softmax_backward, wide};
+use super::passes::{add_bias, add_rows, scale_columns, softmax_rows, softmax_rows_backward};
 use super::prepared::Ready;
 use super::real::Real;
 
@@ -41,26 +41,22 @@ impl<T: Real> MiddleAttention<T> {
         let projected = &mut self.projected[..rows * 3 * d];
         let in_turned = Matrix::new(ready.transposed(&at.in_weight), d, 3 * d);
         multiply(MatrixMut::new(projected, rows, 3 * d), Matrix::new(x, rows, d), in_turned);
-        wide(|| {
-            for row in projected.chunks_exact_mut(3 * d) {
-                add(row, ready.of(&at.in_bias));
-                scale(&mut row[..d], T::of(ready.layout.score_scale()));
-            }
-        });
+        add_bias(projected, ready.of(&at.in_bias));
+        scale_columns(projected, 3 * d, d, T::of(ready.layout.score_scale()));
         let strings = projected.chunks_exact(n * 3 * d).zip(self.joined.chunks_exact_mut(n * d));
         for ((projected, joined), shares) in strings.zip(self.shares.chunks_exact_mut(heads * n * n)) {
             for (head, shares) in shares.chunks_exact_mut(n * n).enumerate() {
                 let [queries, keys, values] =
                     [0, d, 2 * d].map(|part| Matrix::with_step(&projected[part + head * width..], n, width, 3 * d));
                 multiply(MatrixMut::new(shares, n, n), queries, keys.transposed());
-                wide(|| shares.chunks_exact_mut(n).for_each(softmax));
+                softmax_rows(shares, n);
                 let joined = MatrixMut::with_step(&mut joined[head * width..], n, width, d);
                 multiply(joined, Matrix::new(shares, n, n), values);
             }
         }
         let output = &mut output[..rows * d];
         output.copy_from_slice(x);
-        wide(|| add_bias(output, ready.of(&at.out_bias)));
+        add_bias(output, ready.of(&at.out_bias));
         let out = Matrix::new(ready.transposed(&at.out_weight), d, d);
         multiply_add(MatrixMut::new(output, rows, d), Matrix::new(&self.joined, rows, d), out);
     }
@@ -85,11 +81,7 @@ impl<T: Real> MiddleAttention<T> {
                     [0, d, 2 * d].map(|part| Matrix::with_step(&projected[part + head * width..], n, width, 3 * d));
                 let d_joined = Matrix::with_step(&d_joined[head * width..], n, width, d);
                 multiply(MatrixMut::new(&mut self.d_shares, n, n), d_joined, values.transposed());
-                wide(|| {
-                    for (g, p) in self.d_shares.chunks_exact_mut(n).zip(shares.chunks_exact(n)) {
-                        softmax_backward(g, p);
-                    }
-                });
+                softmax_rows_backward(&mut self.d_shares, shares, n);
                 let d_scores = Matrix::new(&self.d_shares, n, n);
                 let mut part = |part: usize, a, b| {
                     multiply(MatrixMut::with_step(&mut d_projected[part + head * width..], n, width, 3 * d), a, b);
@@ -99,12 +91,8 @@ impl<T: Real> MiddleAttention<T> {
                 part(2 * d, Matrix::new(shares, n, n).transposed(), d_joined);
             }
         }
-        wide(|| {
-            for row in d_projected.chunks_exact_mut(3 * d) {
-                scale(&mut row[..d], T::of(ready.layout.score_scale()));
-            }
-            add_rows(&mut gradient[at.in_bias.clone()], d_projected);
-        });
+        scale_columns(d_projected, 3 * d, d, T::of(ready.layout.score_scale()));
+        add_rows(&mut gradient[at.in_bias.clone()], d_projected);
         let d_projected = Matrix::new(d_projected, rows, 3 * d);
         let d_in = MatrixMut::new(&mut gradient[at.in_weight.clone()], 3 * d, d);
         multiply_add(d_in, d_projected.transposed(), Matrix::new(x, rows, d));

@@ -24,5 +24,6 @@ mod table_attention;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub use engine::cpu;

@@ -8,7 +8,7 @@ use super::adamw::Update;
 use super::block::Block;
 use super::gradient::{Effort, Hands, Pool};
 use super::layout::Layout;
-use super::passes::wide;
+use super::passes::add_all;
 use crate::{EnsembleError, Member};
 
 /// One network: what it learns, its weights and moments.
@@ -23,8 +23,8 @@ pub(crate) struct Replica {
     lost: bool,
 }
 
-/// Parameters that one thread updates at a time.
-const SHARE: usize = 1 << 14;
+/// Parameters that are updated at a time, while their gradient is in cache.
+const SHARE: usize = 1 << 12;
 
 impl Replica {
     pub(crate) fn new(member: Member) -> Self {
@@ -57,18 +57,23 @@ impl Replica {
         // As the reference judges it, which has its loss in f32.
         self.lost = !(loss as f32).is_finite();
         if !self.lost {
-            self.update(&Update::new(&self.adamw, step + 1), effort, hands);
+            self.update(&Update::new(&self.adamw, step + 1), &mut *effort, hands);
         }
         Ok(loss)
     }
 
-    fn update(&mut self, update: &Update, effort: &Effort<f32>, hands: Hands) {
-        let share = if hands == Hands::One { self.weights.len() } else { SHARE };
-        let moments = self.first_moment.par_chunks_mut(share).zip(self.second_moment.par_chunks_mut(share));
-        let pieces = self.weights.par_chunks_mut(share).zip(moments).enumerate();
-        pieces.for_each(|(index, (weights, (first, second)))| {
-            let own = index * share..index * share + weights.len();
-            wide(|| update.apply(weights, [first, second], effort.gradients().map(|part| &part[own.clone()])));
+    /// Add the lanes' gradients up, in order, and move the weights along the sum.
+    fn update(&mut self, update: &Update, effort: &mut Effort<f32>, hands: Hands) {
+        let [sum, others @ ..] = &mut effort.lanes[..] else { return };
+        let (sum, others) = (&mut sum.gradient.parameters, &*others);
+        let moments = self.first_moment.par_chunks_mut(SHARE).zip(self.second_moment.par_chunks_mut(SHARE));
+        let pieces = self.weights.par_chunks_mut(SHARE).zip(moments).zip(sum.par_chunks_mut(SHARE)).enumerate();
+        let least = if hands == Hands::One { usize::MAX } else { 1 };
+        pieces.with_min_len(least).for_each(|(index, ((weights, (first, second)), sum))| {
+            for other in others {
+                add_all(sum, &other.gradient.parameters[index * SHARE..][..sum.len()]);
+            }
+            update.apply(weights, first, second, sum);
         });
     }
 }

@@ -7,8 +7,9 @@ use pudica_nn::Embed;
 
 use super::layout::{Layout, parts};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add, add_bias, add_rows, largest, scale};
+use super::passes::{add, add_all, add_bias, add_rows, largest, scale_columns};
 use super::real::Real;
+use super::wide::wide;
 
 /// The tables.
 pub(crate) struct Tables<T> {
@@ -18,19 +19,27 @@ pub(crate) struct Tables<T> {
     pub(crate) residual: Vec<T>,
     /// Scaled queries, keys, values [2n, 3 d].
     projected: Vec<T>,
-    /// Scores [heads, 2n queries, 2n keys].
+    /// Scores [heads, 2n queries, 2 bits, padded n keys]; see [`padded`].
     pub(crate) scores: Vec<T>,
-    /// e^(score - largest of its row), in the same order.
+    /// e^(score - largest of its row [2, n]), in the same order; zero in the padding.
     pub(crate) exponentials: Vec<T>,
     /// Values through the output projection [heads, 2n, d].
     pub(crate) values: Vec<T>,
+}
+
+/// Numbers that are worked on at once in rows of a score table.
+pub(crate) const LANES: usize = 16;
+
+/// The length of a row of n numbers that is padded to whole vectors.
+pub(crate) fn padded(n: usize) -> usize {
+    n.next_multiple_of(LANES)
 }
 
 /// The gradient of the tables that strings are looked up in.
 pub(crate) struct TableGradient<T> {
     /// Of `residual` [2n, d].
     pub(crate) residual: Vec<T>,
-    /// [heads, 2n, 2n]
+    /// [heads, 2n, 2, padded n]
     pub(crate) scores: Vec<T>,
     /// [heads, 2n, d]
     pub(crate) values: Vec<T>,
@@ -44,8 +53,8 @@ impl<T: Real> Tables<T> {
             embedded: zeros(2 * n * d),
             residual: zeros(2 * n * d),
             projected: zeros(2 * n * 3 * d),
-            scores: zeros(heads * 4 * n * n),
-            exponentials: zeros(heads * 4 * n * n),
+            scores: zeros(heads * 2 * n * 2 * padded(n)),
+            exponentials: zeros(heads * 2 * n * 2 * padded(n)),
             values: zeros(heads * 2 * n * d),
         }
     }
@@ -61,25 +70,20 @@ impl<T: Real> Tables<T> {
         let projected = MatrixMut::new(&mut self.projected, tokens, 3 * d);
         multiply(projected, Matrix::new(&self.embedded, tokens, d), in_weight);
         add_bias(&mut self.projected, &parameters[at.in_bias.clone()]);
-        for row in self.projected.chunks_exact_mut(3 * d) {
-            scale(&mut row[..d], T::of(layout.score_scale()));
-        }
+        scale_columns(&mut self.projected, 3 * d, d, T::of(layout.score_scale()));
         for head in 0..heads {
-            let [queries, keys, values] = [0, d, 2 * d]
-                .map(|part| Matrix::with_step(&self.projected[part + head * width..], tokens, width, 3 * d));
-            let scores = &mut self.scores[head * tokens * tokens..][..tokens * tokens];
-            multiply(MatrixMut::new(scores, tokens, tokens), queries, keys.transposed());
+            let [queries, values] =
+                [0, 2 * d].map(|part| projection(layout, &self.projected, part + head * width, 0, tokens));
+            for bit in 0..2 {
+                let keys = projection(layout, &self.projected, d + head * width, bit * n, n);
+                let scores = &mut self.scores[(head * tokens * 2 + bit) * padded(n)..];
+                multiply(MatrixMut::with_step(scores, tokens, n, 2 * padded(n)), queries, keys.transposed());
+            }
             let out = Matrix::with_step(&parameters[at.out_weight.clone()][head * width..], d, width, d);
             let through = &mut self.values[head * tokens * d..][..tokens * d];
             multiply(MatrixMut::new(through, tokens, d), values, out.transposed());
         }
-        let rows = self.scores.chunks_exact(tokens).zip(self.exponentials.chunks_exact_mut(tokens));
-        for (scores, exponentials) in rows {
-            let largest = largest(scores);
-            for (e, score) in exponentials.iter_mut().zip(scores) {
-                *e = (*score - largest).fast_exp();
-            }
-        }
+        exponentiate(&self.scores, &mut self.exponentials, n);
     }
 
     fn embed(&mut self, layout: &Layout, parameters: &[T]) {
@@ -115,23 +119,28 @@ impl<T: Real> Tables<T> {
         let (tokens, at) = (2 * n, &layout.layers[0]);
         let d_projected = &mut scratch.d_projected;
         for head in 0..heads {
-            let [queries, keys, values] = [0, d, 2 * d]
-                .map(|part| Matrix::with_step(&self.projected[part + head * width..], tokens, width, 3 * d));
-            let d_scores = Matrix::new(&tables.scores[head * tokens * tokens..][..tokens * tokens], tokens, tokens);
+            let [queries, values] =
+                [0, 2 * d].map(|part| projection(layout, &self.projected, part + head * width, 0, tokens));
             let d_through = Matrix::new(&tables.values[head * tokens * d..][..tokens * d], tokens, d);
             let out = Matrix::with_step(&parameters[at.out_weight.clone()][head * width..], d, width, d);
-            let mut part = |part: usize, a, b| {
-                multiply(MatrixMut::with_step(&mut d_projected[part + head * width..], tokens, width, 3 * d), a, b);
-            };
-            part(0, d_scores, keys);
-            part(d, d_scores.transposed(), queries);
-            part(2 * d, d_through, out);
+            for bit in 0..2 {
+                let d_scores = &tables.scores[(head * tokens * 2 + bit) * padded(n)..];
+                let d_scores = Matrix::with_step(d_scores, tokens, n, 2 * padded(n));
+                let keys = projection(layout, &self.projected, d + head * width, bit * n, n);
+                let d_queries = MatrixMut::with_step(&mut d_projected[head * width..], tokens, width, 3 * d);
+                match bit {
+                    0 => multiply(d_queries, d_scores, keys),
+                    _ => multiply_add(d_queries, d_scores, keys),
+                }
+                let d_keys = &mut d_projected[bit * n * 3 * d + d + head * width..];
+                multiply(MatrixMut::with_step(d_keys, n, width, 3 * d), d_scores.transposed(), queries);
+            }
+            let d_values = MatrixMut::with_step(&mut d_projected[2 * d + head * width..], tokens, width, 3 * d);
+            multiply(d_values, d_through, out);
             let d_out = &mut gradient[at.out_weight.clone()][head * width..];
             multiply_add(MatrixMut::with_step(d_out, d, width, d), d_through.transposed(), values);
         }
-        for row in d_projected.chunks_exact_mut(3 * d) {
-            scale(&mut row[..d], T::of(layout.score_scale()));
-        }
+        scale_columns(d_projected, 3 * d, d, T::of(layout.score_scale()));
         add_rows(&mut gradient[at.in_bias.clone()], d_projected);
         let d_in = MatrixMut::new(&mut gradient[at.in_weight.clone()], 3 * d, d);
         let d_projected = Matrix::new(d_projected, tokens, 3 * d);
@@ -139,6 +148,28 @@ impl<T: Real> Tables<T> {
         let in_weight = Matrix::new(&parameters[at.in_weight.clone()], 3 * d, d);
         multiply_add(MatrixMut::new(&mut tables.residual, tokens, d), d_projected, in_weight);
         embed_backward(layout, &tables.residual, gradient);
+    }
+}
+
+/// `rows` tokens' projections from token `first` on, in the columns of one head from `column` on [rows, width].
+fn projection<'a, T>(layout: &Layout, projected: &'a [T], column: usize, first: usize, rows: usize) -> Matrix<'a, T> {
+    let step = 3 * layout.d;
+    Matrix::with_step(&projected[first * step + column..], rows, layout.width, step)
+}
+
+wide! {
+    /// e^(score - largest of its row) for rows [.., 2, padded n].
+    fn exponentiate<T: Real>(scores: &[T], exponentials: &mut [T], n: usize) {
+        let row = 2 * padded(n);
+        for (scores, exponentials) in scores.chunks_exact(row).zip(exponentials.chunks_exact_mut(row)) {
+            let [zeros, ones] = [0, padded(n)].map(|at| largest(&scores[at..][..n]));
+            let largest = if ones > zeros { ones } else { zeros };
+            for at in [0, padded(n)] {
+                for (e, score) in exponentials[at..][..n].iter_mut().zip(&scores[at..][..n]) {
+                    *e = (*score - largest).fast_exp();
+                }
+            }
+        }
     }
 }
 
@@ -161,7 +192,11 @@ impl<T: Real> TableGradient<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let Layout { n, d, heads, .. } = *layout;
         let zeros = |len: usize| vec![T::zero(); len];
-        Self { residual: zeros(2 * n * d), scores: zeros(heads * 4 * n * n), values: zeros(heads * 2 * n * d) }
+        Self {
+            residual: zeros(2 * n * d),
+            scores: zeros(heads * 2 * n * 2 * padded(n)),
+            values: zeros(heads * 2 * n * d),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -171,9 +206,9 @@ impl<T: Real> TableGradient<T> {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        add(&mut self.residual, &other.residual);
-        add(&mut self.scores, &other.scores);
-        add(&mut self.values, &other.values);
+        add_all(&mut self.residual, &other.residual);
+        add_all(&mut self.scores, &other.scores);
+        add_all(&mut self.values, &other.values);
     }
 }
 

@@ -43,8 +43,8 @@ fn ours<T: Real>(config: &EncoderConfig, parameters: &[T], batch: &Batch) -> (f6
     effort.distinct.fill(batch);
     let loss = effort.compute(&layout, parameters, &Pool::new(), Hands::One);
     let mut gradient = vec![T::zero(); layout.len];
-    for part in effort.gradients() {
-        gradient.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
+    for lane in &effort.lanes {
+        gradient.iter_mut().zip(&lane.gradient.parameters).for_each(|(sum, part)| *sum += *part);
     }
     (loss, gradient)
 }

@@ -1,0 +1,48 @@
+"""The other side of bench/encoder: training steps of the same encoder in PyTorch eager.
+
+Reads lines "n steps" and answers each with the milliseconds of so many steps (after two that are not counted).
+A step draws a batch, and does what a PyTorch user writes: forward, MSE, backward, AdamW, loss.item().
+"""
+import os, sys, time
+import torch, torch.nn as nn
+
+class Encoder(nn.Module):
+    def __init__(self, n, d=128, heads=2, layers=2, ff=128):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(2, d // 2), nn.Embedding(n, d // 2)
+        layer = nn.TransformerEncoderLayer(d, heads, ff, 0.0, "relu", batch_first=True)
+        self.enc = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.head = nn.Linear(d, 1)
+    def forward(self, x):
+        positions = self.pos(torch.arange(x.size(1))).expand(x.size(0), -1, -1)
+        return self.head(self.enc(torch.cat([self.tok(x), positions], -1))[:, -1]).squeeze(-1)
+
+threads, batch = int(sys.argv[1]), int(sys.argv[2])
+torch.set_num_threads(threads)
+trainings = {}
+
+def training(n):
+    if n not in trainings:
+        torch.manual_seed(0)
+        model = Encoder(n)
+        trainings[n] = model, torch.optim.AdamW(model.parameters(), 3e-4, weight_decay=0.1), nn.MSELoss()
+    return trainings[n]
+
+def step(n):
+    model, optimiser, loss_of = training(n)
+    started = time.perf_counter()
+    x = torch.randint(0, 2, (batch, n))
+    loss = loss_of(model(x), (x.sum(-1) % 2).float())
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    loss.item()
+    return (time.perf_counter() - started) * 1e3
+
+allocator = os.environ.get("ALLOCATOR", "glibc malloc")
+print(f"torch {torch.__version__} eager, {threads} threads, {allocator}", flush=True)
+for line in sys.stdin:
+    n, steps = map(int, line.split())
+    for _ in range(2):
+        step(n)
+    print(*(f"{step(n):.3f}" for _ in range(steps)), flush=True)
