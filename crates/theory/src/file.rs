@@ -55,6 +55,32 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
     Ok((config, weights))
 }
 
+/// Reads the weights of a run whose network is `architecture`; only encoders have the bounds' form.
+pub fn load_run_encoder(architecture: &Architecture, path: &Path) -> Result<(EncoderConfig, Weights)> {
+    let Architecture::Encoder(config) = architecture else {
+        return Err(bad(path, "belongs to an encoder-decoder; the bounds are about encoders".into()));
+    };
+    Ok((config.clone(), architecture.empty_weights()?.load(path)?))
+}
+
+/// The same encoder on shorter strings: only the first `n` positions of its table.
+pub fn shortened(config: &EncoderConfig, weights: &Weights, n: usize) -> Result<(EncoderConfig, Weights)> {
+    if n == 0 || n > config.n {
+        let problem =
+            format!("this encoder has {} positions, so strings can have 1 to {} bits, not {n}", config.n, config.n);
+        return Err(TheoryError::argument(problem));
+    }
+    let config = EncoderConfig { n, ..config.clone() };
+    let mut short = Architecture::Encoder(config.clone()).empty_weights()?;
+    for parameter in weights.layout() {
+        let values = &weights.data()[parameter.range.clone()];
+        if let Some(kept) = short.get_mut(&parameter.name) {
+            kept.copy_from_slice(&values[..kept.len()]);
+        }
+    }
+    Ok((config, short))
+}
+
 fn bad(path: &Path, problem: String) -> TheoryError {
     TheoryError::BadFile { path: path.into(), problem }
 }
@@ -74,6 +100,17 @@ mod tests {
             assert_eq!(load_encoder(&path, None).unwrap(), (config.clone(), weights));
             assert_eq!(load_encoder(&path, Some(4)).unwrap().0.heads, 4);
         }
+    }
+
+    #[test]
+    fn a_shortened_encoder_keeps_its_first_positions() {
+        let config = EncoderConfig { d: 4, heads: 1, ff: 4, ..EncoderConfig::paper(5) };
+        let weights = Architecture::Encoder(config.clone()).initial_weights(1).unwrap();
+        let (short, kept) = shortened(&config, &weights, 3).unwrap();
+        assert_eq!(short.n, 3);
+        assert_eq!(kept.get("pos.weight").unwrap().1, &weights.get("pos.weight").unwrap().1[..6]);
+        assert_eq!(kept.get("head.weight"), weights.get("head.weight"));
+        assert!(shortened(&config, &weights, 6).unwrap_err().to_string().contains("1 to 5 bits, not 6"));
     }
 
     #[test]

@@ -10,4 +10,6 @@ pub mod spectra;
 
 pub use error::{Result, TheoryError};
 pub use exact::{ExactEncoder, NormTrace, Trace};
-pub use file::{load_encoder, save_encoder};
+pub use file::{load_encoder, load_run_encoder, save_encoder, shortened};
+// The command needs their names, and may not use pudica-nn itself.
+pub use pudica_nn::{EncoderConfig, Weights};

@@ -116,9 +116,13 @@ impl Theorem4 {
         theorem.decide(share.share >= self.promised);
         // s <= n for outputs within [-1, 1], and the right side is at least 2.
         let cannot_fail = size.ln() - 0.5 * (size * log).ln() - ln_c <= 2f64.ln();
+        let interval = match theorem.checked {
+            Checked::Sampled { .. } => format!(" (95 % interval {:.4} to {:.4} of all)", share.low, share.high),
+            _ => String::new(),
+        };
         let theorem = theorem.in_ln().vacuous(cannot_fail).note(format!(
-            "{} of {} inputs satisfy it (95 % interval {:.4} to {:.4}); promised: {:.4} of all. It would hold with ln C = {:.2}.",
-            share.satisfied, share.tried, share.low, share.high, self.promised, self.ln_c_needed
+            "{} of {} inputs satisfy it{interval}; promised: {:.4} of all. It would hold with ln C = {:.2}.",
+            share.satisfied, share.tried, self.promised, self.ln_c_needed
         ));
 
         let right = self.average_sensitivity / (size * log).sqrt() - heads as f64 / size;

@@ -3,11 +3,13 @@
 //!
 //! - PARITY after Chiang & Cholak (2022): two layers, LayerNorm does the amplifying.
 //! - MAJORITY: one uniform attention, one threshold. FIRST: one attention to the first position, one threshold.
+//! - The two-majority program of Lemma 8, which is no transformer.
 
 mod channels;
 mod check;
 mod parity;
 mod thresholds;
+mod two_majority;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +19,7 @@ use pudica_nn::{Architecture, Embed, EncoderConfig, Weights};
 use crate::{Result, TheoryError};
 
 pub use check::{Accuracy, Check, LARGEST_EXHAUSTIVE, check};
+pub use two_majority::{PROGRAM, TwoMajority, Worked};
 
 /// A function that a transformer is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
