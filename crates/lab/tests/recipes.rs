@@ -20,6 +20,8 @@ fn paper_scale_is_the_published_number_of_runs() {
         // T1s, five refits of each, five refits of a completion for each of the 256 case, five of each original
         ("hahn/generalization", 300 + 1500 + 500 + 50),
         ("hahn/scratchpad", 30 * 10),
+        // not published: PARITY twice, MAJORITY, FIRST
+        ("hahn/constructions", 4 * 27),
     ];
     assert_eq!(published.map(|(name, _)| name), builtin_names());
     for (name, runs) in published {
@@ -44,7 +46,7 @@ fn paper_scale_keeps_the_published_settings() {
 fn every_quick_scale_plans() {
     for name in builtin_names() {
         let plan = plan(name, "quick", &[]);
-        assert!(!plan.runs.is_empty() && plan.total_steps() > 0, "{name}");
+        assert!(!plan.runs.is_empty() && (plan.total_steps() > 0 || name == "hahn/constructions"), "{name}");
         assert_eq!(plan.groups().iter().map(|group| group.runs.len()).sum::<usize>(), plan.runs.len());
     }
 }

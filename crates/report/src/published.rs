@@ -63,6 +63,9 @@ pub fn trend(figure: &str) -> &'static str {
             "Learnt functions T1 are less sensitive than the random f, and refitting them ends in flatter minima; the fewer training strings, the more so."
         }
         "fig15" => "Sharpness on the training strings alone is almost the same as on all strings.",
+        "constructions" => {
+            "Not a published figure. Theorem 6: for PARITY the limit of sharpness is at least 1, whatever the weights, as long as they stay bounded."
+        }
         "fig11" => "Sharpness stays low to hundreds of bits, with no clear rise.",
         _ => "",
     }

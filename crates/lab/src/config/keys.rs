@@ -21,7 +21,10 @@ impl Default for Settings {
 
 impl From<&RunConfig> for Settings {
     fn from(config: &RunConfig) -> Self {
-        Settings { tree: serde_json::to_value(config).expect("a RunConfig is plain JSON") }
+        let mut tree = serde_json::to_value(config).expect("a RunConfig is plain JSON");
+        // Left out of the JSON when it is the default, but a setting all the same.
+        tree["model"]["start"] = config.model.start.clone().into();
+        Settings { tree }
     }
 }
 

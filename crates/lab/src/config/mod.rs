@@ -4,6 +4,7 @@
 //! ([`RunConfig::id`]) names the run: equal settings are the same run, wherever and whenever it is made.
 
 mod keys;
+mod start;
 mod validate;
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,21 @@ pub struct ModelConfig {
     pub embed: Embed,
     /// Whether all layers start from the same weights, as PyTorch's `TransformerEncoder` does.
     pub same_init: bool,
+    /// The weights it starts from: `random` (named by the run's seed), or `construct:FUNCTION` (built by hand, see
+    /// `pudica construct`), or `construct:FUNCTION:GAIN`. Written only when it is not `random`, so that older runs keep their ids.
+    #[serde(default = "random_start", skip_serializing_if = "is_random_start")]
+    pub start: String,
+}
+
+/// The default of `model.start`.
+const RANDOM_START: &str = "random";
+
+fn random_start() -> String {
+    RANDOM_START.into()
+}
+
+fn is_random_start(start: &str) -> bool {
+    start == RANDOM_START
 }
 
 /// Which architecture.
@@ -160,6 +176,7 @@ impl Default for RunConfig {
                 ff: 0,                // the code's feed-forward is as wide as d, not 4d
                 embed: Embed::Concat, // the code concatenates (the paper's text adds)
                 same_init: true,      // PyTorch deep-copies one layer into the stack
+                start: random_start(),
             },
             train: TrainConfig {
                 lr: 3e-4,          // Table 1

@@ -81,7 +81,11 @@ impl RunConfig {
                 format!("embed = \"concat\" needs an even width, but d = {}", self.model.d),
             ),
             ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
-            ("train.steps", self.train.steps >= 1, "training needs at least one step".into()),
+            (
+                "train.steps",
+                self.train.steps >= 1 || self.starts_built(),
+                "training needs at least one step (only a network built by hand needs none)".into(),
+            ),
             ("train.lr", positive(self.train.lr), format!("must be a positive number, not {}", self.train.lr)),
             (
                 "train.weight_decay",
@@ -108,6 +112,7 @@ impl RunConfig {
         if self.measure.set_size > 0 && self.measure.set_draws < 2 {
             return Err(Error::setting("measure.set_draws", "a standard error needs at least 2 noise draws"));
         }
+        self.check_start()?;
         self.check_set("train.set_size", self.train.set_size)?;
         self.check_set("measure.set_size", self.measure.set_size)?;
         self.check_target()

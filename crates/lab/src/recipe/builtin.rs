@@ -6,7 +6,7 @@ macro_rules! recipes {
     };
 }
 
-const RECIPES: [(&str, &str); 8] = recipes![
+const RECIPES: [(&str, &str); 9] = recipes![
     "hahn/length-scaling",
     "hahn/long-lengths",
     "hahn/tradeoff",
@@ -15,6 +15,7 @@ const RECIPES: [(&str, &str); 8] = recipes![
     "hahn/dynamics-long",
     "hahn/generalization",
     "hahn/scratchpad",
+    "hahn/constructions",
 ];
 
 /// The names of the built-in recipes, in the paper's order.

@@ -1,5 +1,6 @@
 //! What each experiment shows: its figures, its tables, and the statistics behind them.
 
+mod constructions;
 mod dynamics;
 mod generalization;
 mod lengths;
@@ -70,6 +71,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         "dynamics" => dynamics::around_convergence(sweep),
         "dynamics-long" => dynamics::long(sweep),
         "generalization" => generalization::findings(sweep),
+        "constructions" => constructions::findings(sweep),
         // A user's own recipe: the measures against n.
         _ => lengths::own(sweep),
     }

@@ -1,0 +1,112 @@
+//! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
+
+use pudica_lab::statistics::{Mean, mean};
+use serde_json::{Map, Value, json};
+
+use super::{Findings, Table, number, with_interval};
+use crate::figure::colour::point;
+use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::published::PARITY_LIMIT;
+use crate::sweep::{Finished, Sweep, title_of};
+
+/// The runs of one construction at one gain.
+struct Family<'a> {
+    title: String,
+    style: Style,
+    runs: Vec<Finished<'a>>,
+}
+
+impl Family<'_> {
+    /// A measure's mean over runs at each length.
+    fn by_length(&self, measure: &str) -> Vec<(usize, Mean)> {
+        let mut lengths: Vec<usize> = self.runs.iter().map(|run| run.config.n).collect();
+        lengths.sort_unstable();
+        lengths.dedup();
+        let values = |n: usize| -> Vec<f64> {
+            let own = self.runs.iter().filter(|run| run.config.n == n);
+            own.filter_map(|run| run.summary.measure(measure)).collect()
+        };
+        lengths.into_iter().filter_map(|n| Some((n, mean(&values(n))?))).collect()
+    }
+}
+
+/// `hahn/constructions`.
+pub fn findings(sweep: &Sweep) -> Findings {
+    let starts = sweep.different(|config| config.model.start.clone());
+    let family = |(place, start): (usize, &String)| Family {
+        title: title(start),
+        style: point(place),
+        runs: sweep.kept().filter(|run| run.config.model.start == *start).collect(),
+    };
+    let families: Vec<Family> = starts.iter().enumerate().map(family).collect();
+    let mut sharpness = panel(&families, "sharpness", Axis::linear("sharpness"), "Sharpness");
+    sharpness.marks.push(Mark::Level(PARITY_LIMIT, "limit for PARITY (Theorem 6)".into()));
+    let panels = vec![
+        sharpness,
+        panel(&families, "blowup_theory", Axis::log("Blowup, product of (1 + N)"), "LayerNorm blowup"),
+        panel(&families, "param_norm", Axis::log("parameter norm"), "Parameter norm"),
+    ];
+    let legend = families.iter().map(|family| (family.title.clone(), family.style.clone())).collect();
+    let mut findings = Findings::default();
+    findings.draw(
+        "constructions",
+        "Built by hand",
+        "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
+        Figure { panels, columns: 3, legend, note: sweep.note(), ..Figure::default() },
+    );
+    findings.tables.extend(families.iter().map(table));
+    let numbers = |family: &Family| -> Value {
+        let of = |measure: &str| -> Map<String, Value> {
+            family.by_length(measure).into_iter().map(|(n, mean)| (n.to_string(), json!(mean))).collect()
+        };
+        json!({ "sharpness": of("sharpness"), "blowup": of("blowup_theory"), "param_norm": of("param_norm"),
+            "average_sensitivity": of("average_sensitivity") })
+    };
+    let summary: Map<String, Value> = families.iter().map(|family| (family.title.clone(), numbers(family))).collect();
+    findings.summary.insert("by_construction".into(), summary.into());
+    findings
+}
+
+/// `construct:parity:1` for people: PARITY, gain 1.
+fn title(start: &str) -> String {
+    let mut parts = start.trim_start_matches("construct:").split(':');
+    let name = title_of(parts.next().unwrap_or(start));
+    match (parts.next(), name.as_str()) {
+        (Some(gain), _) => format!("{name}, gain {gain}"),
+        (None, "FIRST") => name,
+        (None, _) => format!("{name}, gain n"),
+    }
+}
+
+fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
+    let mut marks = Vec::new();
+    for family in families {
+        let means = family.by_length(measure);
+        let line = Style::line(&family.style.colour);
+        let band = means.iter().filter(|(_, mean)| mean.count > 1).map(|(n, mean)| (*n as f64, mean.low, mean.high));
+        marks.push(Mark::Band { points: band.collect(), style: line.clone().faint(0.15) });
+        marks.push(Mark::Line { points: means.iter().map(|(n, mean)| (*n as f64, mean.mean)).collect(), style: line });
+        let name = |n: usize, mean: &Mean| format!("{} n = {n}: mean of {} runs", family.title, mean.count);
+        let points = means.iter().map(|(n, mean)| (*n as f64, mean.mean, name(*n, mean))).collect();
+        marks.push(Mark::Points { points, style: family.style.clone().sized(2.6) });
+    }
+    Panel { title: title.into(), x: Axis::whole("input length n"), y: axis, marks }
+}
+
+/// Sharpness beside as_n / n, and what is paid for it.
+fn table(family: &Family) -> Table {
+    let at = |measure: &str, n: usize| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
+    let plain = |mean: Option<Mean>| mean.map_or("–".into(), |mean| number(mean.mean));
+    let row = |(n, sharpness): (usize, Mean)| {
+        let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n as f64));
+        let (blowup, norm) = (plain(at("blowup_theory", n)), plain(at("param_norm", n)));
+        vec![n.to_string(), bound, with_interval(&sharpness), blowup, norm, plain(at("eval_loss", n))]
+    };
+    let head = ["n", "Theorem 6: as_n / n", "sharpness", "Blowup", "parameter norm", "MSE"];
+    Table {
+        title: format!("{}: sharpness beside Theorem 6", family.title),
+        head: head.map(String::from).into(),
+        rows: family.by_length("sharpness").into_iter().map(row).collect(),
+        note: "as_n / n is what sharpness approaches or exceeds as n grows and then the noise shrinks; at one n and one noise neither is promised.".into(),
+    }
+}
