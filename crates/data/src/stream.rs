@@ -20,10 +20,14 @@ pub struct Stream {
 impl Stream {
     /// The stream of this name, at its beginning.
     pub fn new(seed: u64, purpose: &str, step: u64) -> Self {
-        let key = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(purpose.as_bytes()).finalize();
-        let mut generator = ChaCha8Rng::from_seed(key.into());
+        let mut generator = ChaCha8Rng::from_seed(Self::key(seed, purpose));
         generator.set_stream(step);
         Self { generator }
+    }
+
+    /// The key of all streams of this seed and purpose, for whoever computes ChaCha's numbers elsewhere.
+    pub fn key(seed: u64, purpose: &str) -> [u8; 32] {
+        Sha256::new().chain_update(seed.to_le_bytes()).chain_update(purpose.as_bytes()).finalize().into()
     }
 
     /// 64 random bits.

@@ -15,6 +15,7 @@
 mod cpu;
 mod engine;
 mod error;
+mod gpu;
 mod measure;
 mod members;
 mod reference;
@@ -22,4 +23,6 @@ mod reference;
 pub use cpu::cpu;
 pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
 pub use error::EnsembleError;
-pub use reference::reference;
+pub use gpu::{Ceilings, Gpu, Precision, StepWork, ceilings, gpu, gpu_replicas};
+pub use measure::{response, score, shake};
+pub use reference::{one_by_one, reference};

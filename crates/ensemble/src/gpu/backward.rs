@@ -86,7 +86,13 @@ impl Net<'_> {
     }
 
     /// From the gradient `after` of the second norm's input to `before`, that of the first norm's.
-    fn feed_forward_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients, layer: usize) -> Result<(), EnsembleError> {
+    fn feed_forward_backward(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        layer: usize,
+    ) -> Result<(), EnsembleError> {
         let Dims { n, d, ff, .. } = *self.dims;
         let (r, b, m) = (a.replicas, a.strings, self.dims.positions(layer));
         let (rows, own, grads) = (b * m, &a.layers[layer], &g.layers[layer]);
@@ -146,7 +152,7 @@ impl Net<'_> {
         )?;
         self.cuda.launch(
             "unfold",
-            self.elements(d, r, 0.0),
+            Grid { blocks: (d.div_ceil(32) as u32, r as u32, 1), threads: 256, shared: 0, floats: 0.0 },
             &[
                 pointer(g.parameters.at()),
                 pointer(inputs.parameters),
@@ -164,11 +170,20 @@ impl Net<'_> {
     /// Layer 1: through the mixing to the tables, through the tables to the embeddings.
     fn table_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
-        let (r, b, m, width, mixed) = (a.replicas, a.strings, self.dims.positions(0), self.dims.head_width(), self.dims.mixed());
+        let (r, b, m, width, mixed) =
+            (a.replicas, a.strings, self.dims.positions(0), self.dims.head_width(), self.dims.mixed());
         let (rows, places) = (b * m, &self.places.layers[0]);
         let before = Matrix::at(g.layers[0].before.at(), 0, d, rows * d);
         let values = Matrix::at(a.values.at(), 0, d, mixed * d);
-        self.multiply((rows, mixed, d), 1.0, before, values.transposed(), 0.0, Matrix::at(g.mix.at(), 0, mixed, rows * mixed), r)?;
+        self.multiply(
+            (rows, mixed, d),
+            1.0,
+            before,
+            values.transposed(),
+            0.0,
+            Matrix::at(g.mix.at(), 0, mixed, rows * mixed),
+            r,
+        )?;
         let to = (g.values.at(), mixed * d);
         self.split_product(g, (a.mix.at(), mixed), (g.layers[0].before.at(), d), rows, to, r)?;
 
@@ -235,7 +250,13 @@ impl Net<'_> {
         )
     }
 
-    fn middle_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients, layer: usize) -> Result<(), EnsembleError> {
+    fn middle_backward(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        layer: usize,
+    ) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
         let (r, b, width) = (a.replicas, a.strings, self.dims.head_width());
         let (rows, places) = (b * n, &self.places.layers[layer]);
@@ -303,7 +324,13 @@ impl Net<'_> {
         self.column_sums(g, (after, 0), (rows, d), self.place(g, bias2), r)
     }
 
-    fn last_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients, layer: usize) -> Result<(), EnsembleError> {
+    fn last_backward(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        layer: usize,
+    ) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
         let (r, b, width, total) = (a.replicas, a.strings, self.dims.head_width(), self.places.total);
         let places = &self.places.layers[layer];
@@ -457,7 +484,14 @@ impl Net<'_> {
         self.add_parts(g.parts.at(), chunks, columns, to, r)
     }
 
-    fn add_parts(&self, parts: u64, count: usize, size: usize, to: (u64, usize), r: usize) -> Result<(), EnsembleError> {
+    fn add_parts(
+        &self,
+        parts: u64,
+        count: usize,
+        size: usize,
+        to: (u64, usize),
+        r: usize,
+    ) -> Result<(), EnsembleError> {
         let arguments = [pointer(to.0), long(to.1), pointer(parts), int(count), long(size)];
         self.cuda.launch("add_parts", self.elements(size, r, count as f64), &arguments)
     }

@@ -7,8 +7,12 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use cudarc::cublas::{self, CudaBlas, sys as blas};
-use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum};
-use cudarc::driver::{self, CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, result};
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUfunction_attribute, CUgraphInstantiate_flags, CUstreamCaptureMode_enum,
+};
+use cudarc::driver::{
+    self, CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, result,
+};
 use cudarc::nvrtc::{self, CompileOptions};
 
 use super::shape::Dims;
@@ -36,7 +40,7 @@ impl Precision {
 /// Widths beyond this need more shared memory than every GPU has.
 pub(super) const LARGEST_WIDTH: usize = 512;
 
-const SOURCES: [&str; 8] = [
+const SOURCES: &[&str] = &[
     include_str!("kernels/common.cu"),
     include_str!("kernels/draw.cu"),
     include_str!("kernels/tables.cu"),
@@ -45,6 +49,7 @@ const SOURCES: [&str; 8] = [
     include_str!("kernels/last.cu"),
     include_str!("kernels/middle.cu"),
     include_str!("kernels/optimiser.cu"),
+    include_str!("kernels/first_layer.cu"),
 ];
 
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
@@ -57,6 +62,8 @@ pub(super) struct Cuda {
     _workspace: CudaSlice<u8>,
     kernels: HashMap<&'static str, CudaFunction>,
     compute: blas::cublasComputeType_t,
+    /// Bytes of shared memory that a block of `first_layer` may have; nothing where that kernel is not for this GPU, shape and precision.
+    first_layer: Option<usize>,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
@@ -66,25 +73,54 @@ pub(super) struct Cuda {
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
 unsafe impl Send for Cuda {}
 
-const KERNELS: [&str; 38] = [
-    "draw_bits", "count_cube", "count_set", "label", "shake", "embed", "embed_backward", "attend", "attend_backward",
-    "gather_scores", "norm_embedded", "norm_residual", "scale_shift", "norm1_backward", "gather_tokens", "norm2_backward",
-    "norm_factors", "fold", "unfold", "bias_relu", "add_bias", "column_sums", "add_parts", "attend_last",
-    "attend_last_queries", "attend_last_below", "head", "loss", "head_backward", "head_gradients", "below_gradients",
-    "softmax", "softmax_backward", "step_scalars", "adamw", "next_step", "pair_gradients", "score",
+const KERNELS: &[&str] = &[
+    "draw_bits",
+    "count_cube",
+    "count_set",
+    "label",
+    "shake",
+    "embed",
+    "embed_backward",
+    "attend",
+    "attend_short",
+    "attend_backward",
+    "gather_scores",
+    "norm_embedded",
+    "norm_residual",
+    "scale_shift",
+    "norm1_backward",
+    "gather_tokens",
+    "norm2_backward",
+    "norm_factors",
+    "fold",
+    "unfold",
+    "bias_relu",
+    "add_bias",
+    "column_sums",
+    "add_parts",
+    "attend_last",
+    "attend_last_queries",
+    "attend_last_below",
+    "head",
+    "loss",
+    "head_backward",
+    "head_gradients",
+    "below_gradients",
+    "softmax",
+    "softmax_backward",
+    "step_scalars",
+    "adamw",
+    "next_step",
+    "pair_gradients",
+    "score",
 ];
 
 /// The first GPU; a clear error where there is none.
 fn context() -> Result<Arc<CudaContext>, EnsembleError> {
     // cudarc panics when a library is missing, so ask first.
     // SAFETY: only tries to open the libraries.
-    let (driver, compiler, products) = unsafe {
-        (
-            driver::sys::is_culib_present(),
-            nvrtc::sys::is_culib_present(),
-            cublas::sys::is_culib_present(),
-        )
-    };
+    let (driver, compiler, products) =
+        unsafe { (driver::sys::is_culib_present(), nvrtc::sys::is_culib_present(), cublas::sys::is_culib_present()) };
     if !driver {
         return Err(unusable("there is no NVIDIA driver on this machine (libcuda was not found); use --device cpu"));
     }
@@ -139,8 +175,18 @@ impl Cuda {
         let program = nvrtc::compile_ptx_with_opts(SOURCES.concat(), options)
             .map_err(|e| unusable(format!("its kernels do not compile: {e:?}")))?;
         let module = context.load_module(program).map_err(failed)?;
-        let load = |name: &'static str| Ok((name, module.load_function(name).map_err(failed)?));
-        let kernels = KERNELS.into_iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
+        let load = |name: &&'static str| Ok((*name, module.load_function(name).map_err(failed)?));
+        let mut kernels = KERNELS.iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
+        let mut first_layer = None;
+        if precision == Precision::Tf32 && d == 128 && ff == 128 && major >= 8 {
+            let (name, function) = load(&"first_layer")?;
+            let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+            let most = context.attribute(most).map_err(failed)?;
+            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            function.set_attribute(attribute, most).map_err(failed)?;
+            kernels.insert(name, function);
+            first_layer = Some(most as usize);
+        }
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
         unsafe { context.disable_event_tracking() };
@@ -158,7 +204,17 @@ impl Cuda {
         };
         let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
         let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
-        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, name, flops, bytes })
+        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, first_layer, name, flops, bytes })
+    }
+
+    /// Whether the kernel `first_layer` can have this much shared memory.
+    pub(super) fn has_first_layer(&self, shared: usize) -> bool {
+        self.first_layer.is_some_and(|most| shared <= most)
+    }
+
+    /// Operations of products that a kernel does itself, for the record.
+    pub(super) fn count_flops(&self, flops: f64) {
+        self.flops.set(self.flops.get() + flops);
     }
 
     /// For the record.
@@ -167,10 +223,7 @@ impl Cuda {
     }
 
     /// Memory for `length` values, all zero.
-    pub(super) fn zeros<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
-        &self,
-        length: usize,
-    ) -> Result<Memory<T>, EnsembleError> {
+    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, length: usize) -> Result<Memory<T>, EnsembleError> {
         let slice = self.stream.alloc_zeros::<T>(length.max(1)).map_err(|e| {
             let mebibytes = (length * size_of::<T>()) >> 20;
             unusable(format!("{mebibytes} MiB of GPU memory could not be had ({e}); train fewer networks at once"))
@@ -211,6 +264,18 @@ impl Cuda {
         let bytes = memory.slice.len() * size_of::<T>();
         // SAFETY: the range is that of one allocation.
         unsafe { result::memset_d8_async(memory.pointer, 0, bytes, self.stream.cu_stream()) }.map_err(failed)
+    }
+
+    /// Copy the first `length` values.
+    pub(super) fn copy<T>(&self, to: &Memory<T>, from: &Memory<T>, length: usize) -> Result<(), EnsembleError> {
+        let bytes = length.min(to.slice.len()).min(from.slice.len()) * size_of::<T>();
+        // SAFETY: both ranges lie within their allocations.
+        unsafe { result::memcpy_dtod_async(to.pointer, from.pointer, bytes, self.stream.cu_stream()) }.map_err(failed)
+    }
+
+    /// Make the GPU this thread's.
+    pub(super) fn bind(&self) -> Result<(), EnsembleError> {
+        self.stream.context().bind_to_thread().map_err(failed)
     }
 
     /// Wait until everything asked for is done.
@@ -289,10 +354,7 @@ impl Cuda {
     }
 
     /// Record what `work` launches, to be repeated as one.
-    pub(super) fn capture(
-        &self,
-        work: impl FnOnce() -> Result<(), EnsembleError>,
-    ) -> Result<Recording, EnsembleError> {
+    pub(super) fn capture(&self, work: impl FnOnce() -> Result<(), EnsembleError>) -> Result<Recording, EnsembleError> {
         let before = (self.flops.get(), self.bytes.get());
         self.stream.begin_capture(CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED).map_err(failed)?;
         let made = work();
@@ -300,13 +362,6 @@ impl Cuda {
         made?;
         let graph = graph?.ok_or_else(|| unusable("a training step could not be recorded"))?;
         Ok(Recording { graph, flops: self.flops.get() - before.0, bytes: self.bytes.get() - before.1 })
-    }
-
-    /// What `work` asks for: floating-point operations, and bytes read and written if nothing stays in caches.
-    pub(super) fn counted(&self, work: impl FnOnce() -> Result<(), EnsembleError>) -> Result<(f64, f64), EnsembleError> {
-        let before = (self.flops.get(), self.bytes.get());
-        work()?;
-        Ok((self.flops.get() - before.0, self.bytes.get() - before.1))
     }
 }
 

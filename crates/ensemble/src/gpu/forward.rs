@@ -7,6 +7,12 @@ use crate::EnsembleError;
 
 pub(super) const THREADS: usize = 256;
 
+/// Rows that a block of `first_layer` does at a time: TILE in first_layer.cu.
+const FIRST_LAYER_TILE: usize = 128;
+
+/// How many times it does so: enough to earn back the loading of its matrices, few enough that blocks end together.
+const FIRST_LAYER_TILES: usize = 10;
+
 /// Which networks on which strings.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
@@ -37,10 +43,17 @@ pub(super) fn int(value: usize) -> Arg {
 }
 
 impl Net<'_> {
-    /// Fills `a` with the forward pass.
-    pub(super) fn forward(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
-        self.table_attention(inputs, a)?;
-        self.feed_forward(inputs, a, 0)?;
+    /// Fills `a` with the forward pass: with all that the way back needs, or only what leads to outputs and norms.
+    pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
+        self.tables(inputs, a)?;
+        let shared = self.first_layer_memory();
+        match self.dims.n <= 32 && self.cuda.has_first_layer(shared) {
+            true => self.first_layer(inputs, a, keep, shared)?,
+            false => {
+                self.table_attention(inputs, a)?;
+                self.feed_forward(inputs, a, 0)?;
+            }
+        }
         for layer in 1..self.dims.layers {
             match self.dims.is_middle(layer) {
                 true => self.middle_attention(inputs, a, layer)?,
@@ -68,10 +81,10 @@ impl Net<'_> {
         )
     }
 
-    /// Layer 1: everything about tokens is a table of 2n rows; only the mixing is done for each string.
-    fn table_attention(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+    /// Layer 1: everything about tokens is a table of 2n rows.
+    fn tables(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
-        let (r, m, width) = (a.replicas, self.dims.positions(0), self.dims.head_width());
+        let (r, width) = (a.replicas, self.dims.head_width());
         let places = &self.places.layers[0];
         self.cuda.launch(
             "embed",
@@ -98,12 +111,74 @@ impl Net<'_> {
             let values = Matrix::at(a.values.at(), head * 2 * n * d, d, heads * 2 * n * d);
             self.multiply((2 * n, d, width), 1.0, part(2), out.transposed(), 0.0, values, r)?;
         }
+        Ok(())
+    }
+
+    /// Bytes of shared memory of a block of `first_layer`, laid out as there.
+    fn first_layer_memory(&self) -> usize {
+        let Dims { n, d, heads, ff, .. } = *self.dims;
+        let pitch = self.dims.mixed().next_multiple_of(16) + 8;
+        2 * (d * pitch + (ff + d) * (d + 8) + FIRST_LAYER_TILE * pitch) + 4 * (5 * d + 4 * n * n * heads)
+    }
+
+    /// Layer 1 from the tables on, in one kernel.
+    fn first_layer(&self, inputs: &Inputs, a: &Activations, keep: bool, shared: usize) -> Result<(), EnsembleError> {
+        let Dims { n, d, ff, .. } = *self.dims;
+        let (r, m, mixed) = (a.replicas, self.dims.positions(0), self.dims.mixed());
+        let (rows, own, places) = (a.strings * m, &a.layers[0], &self.places.layers[0]);
+        self.fold(inputs, a, 0)?;
+        let kept = |at: u64| pointer(if keep { at } else { 0 });
+        let columns = mixed.next_multiple_of(16);
+        self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
+        self.cuda.launch(
+            "first_layer",
+            Grid {
+                blocks: (rows.div_ceil(FIRST_LAYER_TILE * FIRST_LAYER_TILES) as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared: shared as u32,
+                floats: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,
+            },
+            &[
+                kept(a.mix.at()),
+                kept(own.norm1.at()),
+                pointer(own.variance1.at()),
+                kept(own.hidden.at()),
+                pointer(own.norm2.at()),
+                pointer(own.variance2.at()),
+                pointer(a.scores.at()),
+                pointer(a.values.at()),
+                pointer(a.tokens.at()),
+                pointer(own.weight.at()),
+                pointer(own.bias.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(places.out_bias),
+                long(places.weight2),
+                long(places.bias2),
+                long(places.scale1),
+                long(places.shift1),
+                pointer(inputs.bits),
+                int(a.strings),
+                int(n),
+                int(m),
+                int(inputs.sets),
+                int(columns),
+            ],
+        )
+    }
+
+    /// Layer 1's mixing for each string, and its first norm.
+    fn table_attention(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+        let Dims { n, d, .. } = *self.dims;
+        let (r, m, places) = (a.replicas, self.dims.positions(0), &self.places.layers[0]);
         let rows = a.strings * m;
         let mixed = self.dims.mixed();
+        // A lane for each position where they are few: then a warp does a whole string.
+        let (kernel, warps) = if n <= 32 { ("attend_short", a.strings) } else { ("attend", rows) };
         self.cuda.launch(
-            "attend",
+            kernel,
             Grid {
-                blocks: ((rows * heads).div_ceil(THREADS / 32) as u32, r as u32, 1),
+                blocks: (warps.div_ceil(THREADS / 32) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
                 floats: (r * rows * mixed) as f64,
@@ -220,7 +295,14 @@ impl Net<'_> {
     }
 
     /// Output projection, residual and first norm.
-    fn project(&self, inputs: &Inputs, a: &Activations, layer: usize, mixed: u64, residual: u64) -> Result<(), EnsembleError> {
+    fn project(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        layer: usize,
+        mixed: u64,
+        residual: u64,
+    ) -> Result<(), EnsembleError> {
         let (r, d, places) = (a.replicas, self.dims.d, &self.places.layers[layer]);
         let rows = a.strings * self.dims.positions(layer);
         let norm1 = Matrix::at(a.layers[layer].norm1.at(), 0, d, rows * d);
@@ -249,21 +331,8 @@ impl Net<'_> {
         let Dims { d, ff, .. } = *self.dims;
         let (r, own) = (a.replicas, &a.layers[layer]);
         let rows = a.strings * self.dims.positions(layer);
-        let LayerPlaces { weight1, bias1, weight2, bias2, scale1, shift1, .. } = self.places.layers[layer];
-        self.cuda.launch(
-            "fold",
-            self.rows(ff, r, 2.0),
-            &[
-                pointer(own.weight.at()),
-                pointer(own.bias.at()),
-                pointer(inputs.parameters),
-                long(self.places.total),
-                long(weight1),
-                long(bias1),
-                long(scale1),
-                long(shift1),
-            ],
-        )?;
+        let LayerPlaces { weight2, bias2, scale1, shift1, .. } = self.places.layers[layer];
+        self.fold(inputs, a, layer)?;
         let norm1 = Matrix::at(own.norm1.at(), 0, d, rows * d);
         let hidden = Matrix::at(own.hidden.at(), 0, ff, rows * ff);
         let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
@@ -295,6 +364,26 @@ impl Net<'_> {
                 long(shift1),
                 long(bias2),
                 int(rows),
+            ],
+        )
+    }
+
+    /// The first norm's scale and shift into the first feed-forward layer.
+    fn fold(&self, inputs: &Inputs, a: &Activations, layer: usize) -> Result<(), EnsembleError> {
+        let own = &a.layers[layer];
+        let LayerPlaces { weight1, bias1, scale1, shift1, .. } = self.places.layers[layer];
+        self.cuda.launch(
+            "fold",
+            self.rows(self.dims.ff, a.replicas, 2.0),
+            &[
+                pointer(own.weight.at()),
+                pointer(own.bias.at()),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(weight1),
+                long(bias1),
+                long(scale1),
+                long(shift1),
             ],
         )
     }
@@ -335,17 +424,21 @@ impl Net<'_> {
         (rows, columns): (usize, usize),
         replicas: usize,
     ) -> Result<(), EnsembleError> {
-        let arguments = [pointer(x), pointer(inputs.parameters), long(self.places.total), long(bias), int(rows), int(columns)];
+        let arguments =
+            [pointer(x), pointer(inputs.parameters), long(self.places.total), long(bias), int(rows), int(columns)];
         self.cuda.launch("add_bias", self.elements(rows * columns, replicas, 2.0), &arguments)
     }
 
     pub(super) fn softmax(&self, kernel: &'static str, arrays: &[Arg], rows: usize) -> Result<(), EnsembleError> {
         let n = self.dims.n;
         let blocks = (rows.div_ceil(THREADS / 32) as u32, 1, 1);
-        let mut arguments: Vec<Arg> = arrays.iter().map(|array| match array {
-            Arg::Pointer(at) => pointer(*at),
-            _ => pointer(0),
-        }).collect();
+        let mut arguments: Vec<Arg> = arrays
+            .iter()
+            .map(|array| match array {
+                Arg::Pointer(at) => pointer(*at),
+                _ => pointer(0),
+            })
+            .collect();
         arguments.extend([long(rows), int(n)]);
         let floats = ((arrays.len() + 1) * rows * n) as f64;
         self.cuda.launch(kernel, Grid { blocks, threads: THREADS as u32, shared: 0, floats }, &arguments)

@@ -21,7 +21,8 @@ impl Dims {
         config.check()?;
         let EncoderConfig { n, d, layers, heads, ff, embed, .. } = *config;
         if d > LARGEST_WIDTH {
-            let problem = format!("widths beyond {LARGEST_WIDTH} are not made for the GPU, and d = {d}; use --device cpu");
+            let problem =
+                format!("widths beyond {LARGEST_WIDTH} are not made for the GPU, and d = {d}; use --device cpu");
             return Err(unusable(problem));
         }
         Ok(Self { n, d, heads, ff, layers, concat: embed == Embed::Concat })
@@ -76,6 +77,8 @@ pub(super) struct Places {
     pub(super) head: usize,
     pub(super) head_bias: usize,
     /// Parameters in all.
+    pub(super) count: usize,
+    /// Floats from one replica's parameters to the next's: a multiple of 32, since cuBLAS is fast only on aligned matrices.
     pub(super) total: usize,
     /// The LayerNorms' names in the order they are applied.
     pub(super) norms: Vec<String>,
@@ -111,7 +114,8 @@ impl Places {
             layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
             head: range("head.weight")?.start,
             head_bias: range("head.bias")?.start,
-            total: weights.data().len(),
+            count: weights.data().len(),
+            total: weights.data().len().next_multiple_of(32),
             norms: norms.collect(),
         })
     }

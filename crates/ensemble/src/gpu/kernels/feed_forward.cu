@@ -24,25 +24,34 @@ extern "C" __global__ void fold(float* W, float* b, const float* params, u64 P, 
 
 // From the gradients of W (lying in W1's place) and b (in b1's), and of the block's output (in b2's, summed over rows), those of
 // W1, scale (added to what is there) and shift.
+// A block does 32 columns; its 8 warps share the rows.
 extern "C" __global__ void unfold(float* grads, const float* params, u64 P, u64 W1, u64 b1, u64 scale, u64 shift, u64 b2) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
-    if (c >= D) return;
+    __shared__ float sums[2][8][32];
+    int lane = threadIdx.x % 32, w = threadIdx.x / 32, c = blockIdx.x * 32 + lane, r = blockIdx.y;
     const float* own = params + r * P;
     float* g = grads + r * P;
-    float along = 0.f, plain = 0.f, weight = own[scale + c], offset = own[shift + c];
-#pragma unroll 8
-    for (int f = 0; f < FF; f++) {
-        float w = own[W1 + f * D + c], dW = g[W1 + f * D + c], db = g[b1 + f];
-        along += w * dW;
-        plain += w * db;
-        g[W1 + f * D + c] = dW * weight + db * offset;
+    float along = 0.f, plain = 0.f;
+    if (c < D) {
+        float weight = own[scale + c], offset = own[shift + c];
+#pragma unroll 4
+        for (int f = w; f < FF; f += 8) {
+            float value = own[W1 + f * D + c], dW = g[W1 + f * D + c], db = g[b1 + f];
+            along += value * dW;
+            plain += value * db;
+            g[W1 + f * D + c] = dW * weight + db * offset;
+        }
     }
-    g[scale + c] += along;
-    g[shift + c] = g[b2 + c] + plain;
+    sums[0][w][lane] = along, sums[1][w][lane] = plain;
+    __syncthreads();
+    if (w == 0 && c < D) {
+        for (int v = 1; v < 8; v++) along += sums[0][v][lane], plain += sums[1][v][lane];
+        g[scale + c] += along;
+        g[shift + c] = g[b2 + c] + plain;
+    }
 }
 
 // h [R, rows, FF] = max(h + b, 0)
-extern "C" __global__ void bias_relu(float* h, const float* b, u64 size) {
+extern "C" __global__ void bias_relu(float* __restrict__ h, const float* __restrict__ b, u64 size) {
     float* own = h + blockIdx.y * size;
     const float* bias = b + blockIdx.y * FF;
     u64 k = (u64)blockIdx.x * THREADS * 4 + threadIdx.x;
@@ -58,7 +67,7 @@ extern "C" __global__ void add_bias(float* x, const float* params, u64 P, u64 bi
 }
 
 // parts [R, chunks, C]: the sums of the columns of x [R, rows, C] over chunks of rows. With h: x is first set to 0 where h is 0.
-extern "C" __global__ void column_sums(float* parts, float* x, const float* h, int rows, int C, int chunk) {
+extern "C" __global__ void column_sums(float* __restrict__ parts, float* __restrict__ x, const float* __restrict__ h, int rows, int C, int chunk) {
     __shared__ float sums[THREADS];
     int width = min(THREADS, C), lanes = THREADS / width, lane = threadIdx.x / width, r = blockIdx.y;
     u64 first = (u64)blockIdx.x * chunk, end = min((u64)rows, first + chunk);
@@ -84,7 +93,7 @@ extern "C" __global__ void column_sums(float* parts, float* x, const float* h, i
 }
 
 // out [R, size] at out + r * stride: the sum of parts [R, count, size], added in order.
-extern "C" __global__ void add_parts(float* out, u64 stride, const float* parts, int count, u64 size) {
+extern "C" __global__ void add_parts(float* __restrict__ out, u64 stride, const float* __restrict__ parts, int count, u64 size) {
     u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
     if (k >= size) return;
     float sum = 0.f;

@@ -3,7 +3,7 @@
 
 // u [R, B, HEADS, D] -> p [R, B, HEADS, n], mean [R, B, HEADS, D] = sum_j p_j xhat_j, and c = scale * mean + shift. One pass over
 // xhat [R, B, n, D] by the running softmax.
-extern "C" __global__ void attend_last(float* p, float* mean, float* c_out, const float* u, const float* xhat, const float* params,
+extern "C" __global__ void attend_last(float* __restrict__ p, float* __restrict__ mean, float* __restrict__ c_out, const float* __restrict__ u, const float* __restrict__ xhat, const float* __restrict__ params,
                                        u64 P, u64 scale, u64 shift, int B, int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
@@ -19,6 +19,7 @@ extern "C" __global__ void attend_last(float* p, float* mean, float* c_out, cons
 #pragma unroll
         for (int k = 0; k < PER; k++) query[h][k] *= weight[k], mix[h][k] = 0.f;
     }
+#pragma unroll 4
     for (int j = 0; j < n; j++) {
         float x[PER];
         load(x, xhat + (string * n + j) * D, lane);
@@ -54,8 +55,8 @@ extern "C" __global__ void attend_last(float* p, float* mean, float* c_out, cons
 
 // From dc [R, B, HEADS, D]: dp [R, B, HEADS, n] (up to a constant, which the softmax ignores), dot [R, B, HEADS] = sum_j p_j dp_j,
 // and, before the scale, dq [R, B, HEADS, D] = sum_j p_j (dp_j - dot) xhat_j; du = scale * dq.
-extern "C" __global__ void attend_last_queries(float* dp, float* dot, float* dq, float* du, const float* dc, const float* p,
-                                               const float* mean, const float* xhat, const float* params, u64 P, u64 scale, int B,
+extern "C" __global__ void attend_last_queries(float* __restrict__ dp, float* __restrict__ dot, float* __restrict__ dq, float* __restrict__ du, const float* __restrict__ dc, const float* __restrict__ p,
+                                               const float* __restrict__ mean, const float* __restrict__ xhat, const float* __restrict__ params, u64 P, u64 scale, int B,
                                                int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
@@ -70,6 +71,7 @@ extern "C" __global__ void attend_last_queries(float* dp, float* dot, float* dq,
 #pragma unroll
         for (int k = 0; k < PER; k++) out[h][k] *= weight[k], sum[h][k] = 0.f;
     }
+#pragma unroll 4
     for (int j = 0; j < n; j++) {
         float x[PER];
         load(x, xhat + (string * n + j) * D, lane);
@@ -105,9 +107,9 @@ extern "C" __global__ void attend_last_queries(float* dp, float* dot, float* dq,
 
 // ds [R, B, n, D]: the gradient of the layer below, already through its second LayerNorm. dlast [R, B, D] is what reaches its last
 // position directly. sums [R, B, 3, D]: for each string, what it adds to the gradients of scale, shift and the bias below.
-extern "C" __global__ void attend_last_below(float* ds, float* sums, const float* dlast, const float* dp, const float* dot,
-                                             const float* dq, const float* dc, const float* u, const float* p, const float* mean,
-                                             const float* xhat, const float* var, const float* params, u64 P, u64 scale, int B,
+extern "C" __global__ void attend_last_below(float* __restrict__ ds, float* __restrict__ sums, const float* __restrict__ dlast, const float* __restrict__ dp, const float* __restrict__ dot,
+                                             const float* __restrict__ dq, const float* __restrict__ dc, const float* __restrict__ u, const float* __restrict__ p, const float* __restrict__ mean,
+                                             const float* __restrict__ xhat, const float* __restrict__ var, const float* __restrict__ params, u64 P, u64 scale, int B,
                                              int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
@@ -135,6 +137,7 @@ extern "C" __global__ void attend_last_below(float* ds, float* sums, const float
             query[h][k] *= weight[k];
         }
     }
+#pragma unroll 2
     for (int j = 0; j < n; j++) {
         u64 at = string * n + j;
         float g[PER];

@@ -27,49 +27,91 @@ extern "C" __global__ void embed_backward(const float* dE, float* grads, u64 P, 
 }
 
 // mix [R, B * m, HEADS * 2n]: softmax over j of the scores S [R, HEADS, 2n, 2n], put at the token that stands at j; zero at the
-// other. The m last positions i are computed. One warp for each (b, i, head).
-extern "C" __global__ void attend(float* mix, const float* S, const u8* bits, int B, int n, int m, int sets) {
+// other. The m last positions i are computed. One warp for each (b, i), lanes are the j.
+extern "C" __global__ void attend(float* __restrict__ mix, const float* __restrict__ S, const u8* __restrict__ bits, int B, int n, int m,
+                                  int sets) {
     int warp = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
-    if (warp >= B * m * HEADS) return;
-    int head = warp % HEADS, row = warp / HEADS, b = row / m, i = n - m + row % m;
+    if (warp >= B * m) return;
+    int b = warp / m, i = n - m + warp % m;
     const u8* x = bits + ((u64)(r % sets) * B + b) * n;
-    const float* scores = S + (((u64)r * HEADS + head) * 2 * n + x[i] * n + i) * 2 * n;
-    float* out = mix + (((u64)r * B * m + row) * HEADS + head) * 2 * n;
-    float largest = -3.4e38f, sum = 0.f;
-    for (int j = lane; j < n; j += 32) largest = fmaxf(largest, scores[x[j] * n + j]);
-    largest = max_over_warp(largest);
-    for (int j = lane; j < n; j += 32) sum += expf(scores[x[j] * n + j] - largest);
-    sum = 1.f / sum_over_warp(sum);
-    for (int j = lane; j < n; j += 32) {
-        float p = expf(scores[x[j] * n + j] - largest) * sum;
-        out[j] = x[j] ? 0.f : p;
-        out[n + j] = x[j] ? p : 0.f;
+    u64 scores = ((u64)r * HEADS * 2 * n + x[i] * n + i) * 2 * n, out = ((u64)r * B * m + warp) * HEADS * 2 * n;
+    for (int head = 0; head < HEADS; head++, scores += (u64)4 * n * n, out += 2 * n) {
+        float largest = -3.4e38f, sum = 0.f;
+        for (int j = lane; j < n; j += 32) largest = fmaxf(largest, S[scores + x[j] * n + j]);
+        largest = max_over_warp(largest);
+        for (int j = lane; j < n; j += 32) sum += expf(S[scores + x[j] * n + j] - largest);
+        sum = 1.f / sum_over_warp(sum);
+        for (int j = lane; j < n; j += 32) {
+            float p = expf(S[scores + x[j] * n + j] - largest) * sum;
+            mix[out + j] = x[j] ? 0.f : p;
+            mix[out + n + j] = x[j] ? p : 0.f;
+        }
+    }
+}
+
+// The same for n <= 32, where a lane has one j: one warp for each b, with all its positions.
+extern "C" __global__ void attend_short(float* __restrict__ mix, const float* __restrict__ S, const u8* __restrict__ bits, int B, int n,
+                                        int m, int sets) {
+    int b = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
+    if (b >= B) return;
+    bool real = lane < n;
+    int x = real ? bits[((u64)(r % sets) * B + b) * n + lane] : 0, token = x * n + lane;
+    const float* own = S + (u64)r * HEADS * 4 * n * n;
+    float* out = mix + ((u64)r * B + b) * m * HEADS * 2 * n;
+#pragma unroll 2
+    for (int row = 0; row < m; row++) {
+        int at = __shfl_sync(0xffffffffu, token, n - m + row) * 2 * n + token;
+#pragma unroll
+        for (int head = 0; head < HEADS; head++) {
+            float score = real ? own[head * 4 * n * n + at] : -3.4e38f;
+            float largest = max_over_warp(score), e = real ? expf(score - largest) : 0.f;
+            float p = e / sum_over_warp(e);
+            float* to = out + (row * HEADS + head) * 2 * n + lane;
+            if (real) to[0] = x ? 0.f : p, to[n] = x ? p : 0.f;
+        }
     }
 }
 
 // parts [R, chunks, m, HEADS, 2, 2n]: the gradient of the scores, summed over the strings of a chunk. A block does one
 // (chunk, i, head); each of its warps sums some strings into its own 4n numbers of shared memory, and the warps are then added in order.
-extern "C" __global__ void attend_backward(float* parts, const float* mix, const float* dmix, const u8* bits, int B, int n, int m,
-                                           int sets, int chunk) {
+extern "C" __global__ void attend_backward(float* __restrict__ parts, const float* __restrict__ mix, const float* __restrict__ dmix,
+                                           const u8* __restrict__ bits, int B, int n, int m, int sets, int chunk) {
     extern __shared__ float sums[];
     int warps = blockDim.x / 32, w = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.z;
     int head = blockIdx.y % HEADS, row = blockIdx.y / HEADS, i = n - m + row;
     for (int k = threadIdx.x; k < warps * 4 * n; k += blockDim.x) sums[k] = 0.f;
     __syncthreads();
     int end = min(B, (int)(blockIdx.x + 1) * chunk);
-    for (int b = blockIdx.x * chunk + w; b < end; b += warps) {
-        const u8* x = bits + ((u64)(r % sets) * B + b) * n;
-        u64 at = ((((u64)r * B + b) * m + row) * HEADS + head) * 2 * n;
-        float* own = sums + w * 4 * n + x[i] * 2 * n;
-        float dot = 0.f;
-        for (int j = lane; j < n; j += 32) {
-            int t = x[j] * n + j;
-            dot += mix[at + t] * dmix[at + t];
+    if (n <= 32) {
+        float sum[4] = {}; // by x_i and x_j
+#pragma unroll 4
+        for (int b = blockIdx.x * chunk + w; b < end; b += warps) {
+            const u8* x = bits + ((u64)(r % sets) * B + b) * n;
+            u64 at = ((((u64)r * B + b) * m + row) * HEADS + head) * 2 * n + lane;
+            int own = x[i], other = lane < n ? x[lane] : 0;
+            float p = lane < n ? mix[at + other * n] : 0.f, g = lane < n ? dmix[at + other * n] : 0.f;
+            g = p * (g - sum_over_warp(p * g));
+#pragma unroll
+            for (int k = 0; k < 4; k++) sum[k] += own * 2 + other == k ? g : 0.f;
         }
-        dot = sum_over_warp(dot);
-        for (int j = lane; j < n; j += 32) {
-            int t = x[j] * n + j;
-            own[t] += mix[at + t] * (dmix[at + t] - dot);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (lane < n) sums[w * 4 * n + k * n + lane] = sum[k];
+    } else {
+        for (int b = blockIdx.x * chunk + w; b < end; b += warps) {
+            const u8* x = bits + ((u64)(r % sets) * B + b) * n;
+            u64 at = ((((u64)r * B + b) * m + row) * HEADS + head) * 2 * n;
+            float* own = sums + w * 4 * n + x[i] * 2 * n;
+            float dot = 0.f;
+            for (int j = lane; j < n; j += 32) {
+                int t = x[j] * n + j;
+                dot += mix[at + t] * dmix[at + t];
+            }
+            dot = sum_over_warp(dot);
+            for (int j = lane; j < n; j += 32) {
+                int t = x[j] * n + j;
+                own[t] += mix[at + t] * (dmix[at + t] - dot);
+            }
         }
     }
     __syncthreads();

@@ -1,0 +1,357 @@
+//! Measuring on the GPU: forward passes with nothing kept.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use pudica_data::Bits;
+
+use super::buffers::{Activations, Giver};
+use super::cuda::{Arg, Cuda, Matrix, Memory, Precision, Product, free_memory};
+use super::engine::{Gpu, lock};
+use super::forward::{Inputs, Net, int, long, pointer};
+use super::shape::Dims;
+use super::strings::{draw_bits, key, keys};
+use crate::{EnsembleError, Noise, NoisyResponse, NormSummary, Strings};
+
+/// Networks that fill the GPU: noise draws are taken together up to this many.
+const ENOUGH_REPLICAS: usize = 192;
+
+/// Strings that a prediction computes at once.
+const PIECE: usize = 1024;
+
+/// What measuring keeps between two calls.
+#[derive(Default)]
+pub(super) struct Measuring {
+    room: Option<Room>,
+    /// Keys of the members' streams by purpose [R, 8], and those of noise [draws * R, 8].
+    keys: HashMap<String, Memory<u32>>,
+    noisy: Option<Memory<f32>>,
+}
+
+/// Memory for `replicas` networks on `strings` strings each.
+struct Room {
+    replicas: usize,
+    strings: usize,
+    activations: Activations,
+    /// [R, strings, n] at most.
+    bits: Memory<u8>,
+    labels: Memory<f32>,
+    /// Outputs without noise.
+    base: Memory<f32>,
+    /// [replicas, 3]
+    scores: Memory<f64>,
+}
+
+/// Strings in GPU memory.
+#[derive(Clone, Copy)]
+struct Loaded {
+    strings: usize,
+    sets: usize,
+}
+
+impl Gpu {
+    pub(super) fn measure_outputs(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
+        self.check(strings)?;
+        let pieces: Vec<Vec<Bits>> = match strings {
+            Strings::Fresh { .. } => return self.piece_outputs(strings),
+            Strings::Shared(bits) => vec![bits.pieces(PIECE).collect()],
+            Strings::Each(all) => all.iter().map(|bits| bits.pieces(PIECE).collect()).collect(),
+        };
+        let mut outputs = vec![Vec::new(); self.members.len()];
+        for piece in 0..pieces[0].len() {
+            let each: Vec<Bits> = pieces.iter().map(|own| own[piece].clone()).collect();
+            let piece = if pieces.len() == 1 { Strings::Shared(&each[0]) } else { Strings::Each(&each) };
+            for (all, some) in outputs.iter_mut().zip(self.piece_outputs(piece)?) {
+                all.extend(some);
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn piece_outputs(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
+        let replicas = self.members.len();
+        let loaded = self.pass(strings, 1)?;
+        let shared = self.shared();
+        let cuda = lock(&shared)?;
+        let Some(outputs) = self.room().activations.outputs.memory() else { return Ok(Vec::new()) };
+        let outputs = cuda.read(outputs, 0, replicas * loaded.strings)?;
+        Ok(outputs.chunks(loaded.strings).map(<[f32]>::to_vec).collect())
+    }
+
+    pub(super) fn measure_scores(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError> {
+        self.check(strings)?;
+        let loaded = self.pass(strings, 1)?;
+        let scores = self.scores(loaded, self.members.len(), false)?;
+        Ok(scores.into_iter().map(|[error, right, _]| (error, right)).collect())
+    }
+
+    pub(super) fn measure_noise(
+        &mut self,
+        strings: Strings,
+        noise: Noise,
+    ) -> Result<Vec<Vec<NoisyResponse>>, EnsembleError> {
+        self.check(strings)?;
+        let (replicas, total) = (self.members.len(), self.places.total);
+        let at_once = (ENOUGH_REPLICAS / replicas).clamp(1, noise.draws.max(1));
+        let loaded = self.pass(strings, at_once)?;
+        let base = self.scores(loaded, replicas, false)?;
+        let shared = self.shared();
+        let name = format!("{} {} {at_once}", noise.purpose, noise.draws);
+        let mut responses = vec![Vec::with_capacity(noise.draws); replicas];
+        for first in (0..noise.draws).step_by(at_once) {
+            let draws = at_once.min(noise.draws - first);
+            {
+                let cuda = lock(&shared)?;
+                let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+                if first == 0 {
+                    self.keep_outputs(&cuda, replicas * loaded.strings)?;
+                }
+                let chunk = format!("noise {name} {first}");
+                if !self.measuring.keys.contains_key(&chunk) {
+                    let draw_keys = (first..first + draws).flat_map(|draw| {
+                        let purpose = format!("{}/0/{draw}", noise.purpose);
+                        self.members.iter().flat_map(move |member| key(member.seed, &purpose)).collect::<Vec<_>>()
+                    });
+                    let draw_keys = cuda.upload(&draw_keys.collect::<Vec<u32>>())?;
+                    self.measuring.forget_old_keys();
+                    self.measuring.keys.insert(chunk.clone(), draw_keys);
+                }
+                let Some(noisy) = &self.measuring.noisy else { return Ok(responses) };
+                net.cuda.launch(
+                    "shake",
+                    net.elements(total.div_ceil(16), draws * replicas, 0.0),
+                    &[
+                        pointer(noisy.pointer()),
+                        pointer(self.parameters.pointer()),
+                        pointer(self.measuring.keys[&chunk].pointer()),
+                        Arg::Long(noise.index),
+                        Arg::Float(noise.rho as f32),
+                        long(total),
+                        long(self.places.position),
+                        long(self.places.position + self.places.position_size),
+                        int(replicas),
+                    ],
+                )?;
+                let inputs =
+                    Inputs { parameters: noisy.pointer(), bits: self.room().bits.pointer(), sets: loaded.sets };
+                self.forward(&cuda, inputs, draws * replicas, loaded.strings)?;
+            }
+            let shaken = self.scores(loaded, draws * replicas, true)?;
+            for (index, [error, _, shift]) in shaken.into_iter().enumerate() {
+                let replica = index % replicas;
+                let loss_rise = error - base[replica][0];
+                responses[replica].push(NoisyResponse { loss_rise, output_shift: shift });
+            }
+        }
+        Ok(responses)
+    }
+
+    pub(super) fn measure_norms(&mut self, strings: Strings) -> Result<Vec<NormSummary>, EnsembleError> {
+        self.check(strings)?;
+        let loaded = self.pass(strings, 1)?;
+        let (replicas, norms, b) = (self.members.len(), self.places.norms.len(), loaded.strings);
+        let shared = self.shared();
+        let cuda = lock(&shared)?;
+        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+        let plane = replicas * b * norms;
+        let out = cuda.zeros::<f32>(4 * plane)?;
+        for (layer, own) in self.room().activations.layers.iter().enumerate() {
+            for (second, variance) in [&own.variance1, &own.variance2].into_iter().enumerate() {
+                net.cuda.launch(
+                    "norm_factors",
+                    net.elements(b, replicas, 0.0),
+                    &[
+                        pointer(out.pointer()),
+                        pointer(variance.at()),
+                        int(replicas),
+                        int(b),
+                        int(self.dims.positions(layer)),
+                        int(2 * layer + second),
+                        int(norms),
+                    ],
+                )?;
+            }
+        }
+        let all = cuda.read(&out, 0, 4 * plane)?;
+        let own = |kind: usize, replica: usize| {
+            let start = kind * plane + replica * b * norms;
+            all[start..start + b * norms].to_vec()
+        };
+        Ok((0..replicas)
+            .map(|replica| NormSummary {
+                names: self.places.norms.clone(),
+                unbiased_max: own(0, replica),
+                unbiased_mean: own(1, replica),
+                theory_max: own(2, replica),
+                theory_mean: own(3, replica),
+            })
+            .collect())
+    }
+
+    /// Load strings with their labels and put them through the members, with room for `draws` noisy copies of them.
+    fn pass(&mut self, strings: Strings, draws: usize) -> Result<Loaded, EnsembleError> {
+        let shared = self.shared();
+        let cuda = lock(&shared)?;
+        let (replicas, n) = (self.members.len(), self.dims.n);
+        let cube = |rows: usize| n <= 24 && 1usize << n <= rows;
+        let loaded = match strings {
+            Strings::Fresh { rows, .. } if cube(rows) => Loaded { strings: 1 << n, sets: 1 },
+            Strings::Fresh { rows, .. } => Loaded { strings: rows, sets: replicas },
+            Strings::Shared(bits) => Loaded { strings: bits.rows(), sets: 1 },
+            Strings::Each(all) => Loaded { strings: all[0].rows(), sets: replicas },
+        };
+        self.make_room(&cuda, replicas * draws, loaded.strings)?;
+        match strings {
+            Strings::Fresh { rows, .. } if cube(rows) => {
+                let bits = Bits::cube(n)?;
+                cuda.write(&mut self.room_mut().bits, bits.data())?;
+            }
+            Strings::Fresh { rows, purpose, index } => {
+                if !self.measuring.keys.contains_key(purpose) {
+                    let keys = cuda.upload(&keys(self.members.iter().map(|member| member.seed), purpose))?;
+                    self.measuring.forget_old_keys();
+                    self.measuring.keys.insert(purpose.to_string(), keys);
+                }
+                let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+                let (bits, keys) = (&self.room().bits, &self.measuring.keys[purpose]);
+                draw_bits(&net, bits, keys, Err(index), (replicas, rows * n))?;
+            }
+            Strings::Shared(bits) => cuda.write(&mut self.room_mut().bits, bits.data())?,
+            Strings::Each(all) => {
+                let bits: Vec<u8> = all.iter().flat_map(|bits| bits.data()).copied().collect();
+                cuda.write(&mut self.room_mut().bits, &bits)?;
+            }
+        }
+        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+        let room = self.room();
+        self.labels.put(&net, &room.labels, &room.bits, (replicas, loaded.strings, loaded.sets))?;
+        let inputs = Inputs { parameters: self.parameters.pointer(), bits: room.bits.pointer(), sets: loaded.sets };
+        self.forward(&cuda, inputs, replicas, loaded.strings)?;
+        Ok(loaded)
+    }
+
+    fn forward(&mut self, cuda: &Cuda, inputs: Inputs, replicas: usize, strings: usize) -> Result<(), EnsembleError> {
+        let room = self.room_mut();
+        (room.activations.replicas, room.activations.strings) = (replicas, strings);
+        let net = Net { cuda, dims: &self.dims, places: &self.places };
+        net.forward(&inputs, &self.room().activations, false)
+    }
+
+    /// Error, accuracy and distance from the outputs kept, of the outputs just computed.
+    fn scores(&self, loaded: Loaded, replicas: usize, against_kept: bool) -> Result<Vec<[f64; 3]>, EnsembleError> {
+        let shared = self.shared();
+        let cuda = lock(&shared)?;
+        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+        let room = self.room();
+        let mut grid = net.elements(1, replicas, 0.0);
+        grid.blocks.0 = 1;
+        net.cuda.launch(
+            "score",
+            grid,
+            &[
+                pointer(room.scores.pointer()),
+                pointer(room.activations.outputs.at()),
+                pointer(room.labels.pointer()),
+                pointer(if against_kept { room.base.pointer() } else { 0 }),
+                int(loaded.strings),
+                int(self.members.len()),
+            ],
+        )?;
+        Ok(cuda.read(&room.scores, 0, 3 * replicas)?.chunks(3).map(|score| [score[0], score[1], score[2]]).collect())
+    }
+
+    fn keep_outputs(&self, cuda: &Cuda, length: usize) -> Result<(), EnsembleError> {
+        match self.room().activations.outputs.memory() {
+            Some(outputs) => cuda.copy(&self.room().base, outputs, length),
+            None => Ok(()),
+        }
+    }
+
+    fn make_room(&mut self, cuda: &Cuda, replicas: usize, strings: usize) -> Result<(), EnsembleError> {
+        if let Some(room) = &self.measuring.room
+            && room.replicas >= replicas
+            && room.strings >= strings
+        {
+            return Ok(());
+        }
+        // What is there is freed before more is asked for.
+        self.measuring.room = None;
+        self.measuring.noisy = None;
+        cuda.finish()?;
+        let own = self.members.len();
+        let activations = Activations::new(&self.dims, replicas, strings, Giver::Real(cuda))?;
+        self.measuring.noisy = match replicas > own {
+            true => Some(cuda.zeros(replicas * self.places.total)?),
+            false => None,
+        };
+        self.measuring.room = Some(Room {
+            replicas,
+            strings,
+            activations,
+            bits: cuda.zeros(own * strings * self.dims.n)?,
+            labels: cuda.zeros(own * strings)?,
+            base: cuda.zeros(own * strings)?,
+            scores: cuda.zeros(3 * replicas)?,
+        });
+        Ok(())
+    }
+
+    fn room(&self) -> &Room {
+        self.measuring.room.as_ref().expect("a pass makes room first")
+    }
+
+    fn room_mut(&mut self) -> &mut Room {
+        self.measuring.room.as_mut().expect("a pass makes room first")
+    }
+}
+
+impl Measuring {
+    /// Purposes that name a step are many; their keys are cheap to make again.
+    fn forget_old_keys(&mut self) {
+        if self.keys.len() >= 64 {
+            self.keys.clear();
+        }
+    }
+}
+
+/// The most this GPU does of the two things a step consists of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ceilings {
+    /// Bytes read and written a second by a large copy.
+    pub copy_bytes_per_second: f64,
+    /// Operations a second of a large matrix product at this precision.
+    pub product_flops_per_second: f64,
+}
+
+/// Measure them: a copy of 2 GiB (or what fits), and products of 8192 x 8192 matrices.
+pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
+    const SIDE: usize = 8192;
+    let dims = Dims { n: 1, d: 2, heads: 1, ff: 1, layers: 1, concat: true };
+    let shared = Cuda::open(&dims, precision)?;
+    let cuda = lock(&shared)?;
+    let length = (free_memory()? / 16).min(512 << 20).max(SIDE * SIDE);
+    let (a, b) = (cuda.zeros::<f32>(length)?, cuda.zeros::<f32>(length)?);
+    let c = cuda.zeros::<f32>(SIDE * SIDE)?;
+    let square = |memory: &Memory<f32>| Matrix::at(memory.pointer(), 0, SIDE, 0);
+    let best = |work: &dyn Fn() -> Result<(), EnsembleError>| -> Result<f64, EnsembleError> {
+        let mut fastest = f64::INFINITY;
+        for _ in 0..6 {
+            cuda.finish()?;
+            let start = Instant::now();
+            work()?;
+            cuda.finish()?;
+            fastest = fastest.min(start.elapsed().as_secs_f64());
+        }
+        Ok(fastest)
+    };
+    let copy = best(&|| cuda.copy(&b, &a, length))?;
+    let (a, b, c) = (square(&a), square(&b), square(&c));
+    let product = best(&|| {
+        let (m, n, k, alpha, beta, batch) = (SIDE, SIDE, SIDE, 1.0, 0.0, 1);
+        cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
+    })?;
+    Ok(Ceilings {
+        copy_bytes_per_second: 8.0 * length as f64 / copy,
+        product_flops_per_second: 2.0 * (SIDE as f64).powi(3) / product,
+    })
+}
