@@ -1,5 +1,6 @@
 //! One block of strings through the network and back, in buffers small enough to stay in a core's cache.
 
+use super::folded_half::FoldedHalf;
 use super::last_attention::LastAttention;
 use super::layout::{Layout, parts};
 use super::middle_attention::MiddleAttention;
@@ -11,24 +12,54 @@ use super::table_attention::TableAttention;
 use super::tables::TableGradient;
 use super::wide::wide;
 
-/// The attention of one layer: by tables in the first, folded in the last, plain between.
-enum Attention<T> {
-    Table(TableAttention<T>),
-    Middle(MiddleAttention<T>),
-    Last(LastAttention<T>),
+/// One layer's buffers: its attention and what follows it.
+enum Layer<T> {
+    /// The first, by tables, `linear1` included.
+    Folded(TableAttention<T>, FoldedHalf<T>),
+    /// The first, by tables.
+    Table(TableAttention<T>, SecondHalf<T>),
+    /// Neither first nor last.
+    Middle(MiddleAttention<T>, SecondHalf<T>),
+    /// The last, at the last position only.
+    Last(LastAttention<T>, SecondHalf<T>),
 }
 
-/// One layer's buffers.
-struct Layer<T> {
-    attention: Attention<T>,
-    half: SecondHalf<T>,
-    /// Positions computed for each string: all, or only the last.
-    positions: usize,
+impl<T: Real> Layer<T> {
+    fn new(layout: &Layout, index: usize, strings: usize) -> Self {
+        let is_last = index + 1 == layout.layers.len();
+        let positions = if is_last { 1 } else { layout.n };
+        let half = || SecondHalf::new(layout, strings * positions);
+        let table = || TableAttention::new(layout, strings, positions);
+        match index {
+            0 if layout.folds_linear1() => Self::Folded(table(), FoldedHalf::new(layout, strings * positions)),
+            0 => Self::Table(table(), half()),
+            _ if is_last => Self::Last(LastAttention::new(layout, strings), half()),
+            _ => Self::Middle(MiddleAttention::new(layout, strings), half()),
+        }
+    }
+
+    /// What it gives [strings, positions, d].
+    fn output(&self) -> &[T] {
+        match self {
+            Self::Folded(_, half) => &half.output,
+            Self::Table(_, half) | Self::Middle(_, half) | Self::Last(_, half) => &half.output,
+        }
+    }
+
+    /// The variances of the rows its two norms were given [strings, positions].
+    fn variances(&self) -> [&[T]; 2] {
+        match self {
+            Self::Folded(_, half) => [&half.variance1, &half.variance2],
+            Self::Table(_, half) | Self::Middle(_, half) | Self::Last(_, half) => [&half.variance1, &half.variance2],
+        }
+    }
 }
 
 /// Buffers for a block of strings.
 pub(crate) struct Block<T> {
     layers: Vec<Layer<T>>,
+    /// Strings it has room for.
+    strings: usize,
     /// [strings]; on the way back, their gradient.
     outputs: Vec<T>,
     /// The gradient on its way back: at the last position [strings, d], at all of them [strings, n, d].
@@ -70,19 +101,11 @@ impl<T: Real> Block<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let strings = block_strings(layout);
         let depth = layout.layers.len();
-        let layer = |index: usize| {
-            let positions = if index + 1 == depth { 1 } else { layout.n };
-            let attention = match index {
-                0 => Attention::Table(TableAttention::new(layout, strings, positions)),
-                _ if index + 1 == depth => Attention::Last(LastAttention::new(layout, strings)),
-                _ => Attention::Middle(MiddleAttention::new(layout, strings)),
-            };
-            Layer { attention, half: SecondHalf::new(layout, strings * positions), positions }
-        };
         let (n, d, ff) = (layout.n, layout.d, layout.ff);
-        let positions = layout.first_layer_positions();
+        let positions = if depth == 1 { 1 } else { n };
         Self {
-            layers: (0..depth).map(layer).collect(),
+            layers: (0..depth).map(|index| Layer::new(layout, index, strings)).collect(),
+            strings,
             outputs: vec![T::zero(); strings],
             flow_last: vec![T::zero(); strings * d],
             flow: vec![T::zero(); if depth == 1 { 0 } else { strings * n * d }],
@@ -96,18 +119,32 @@ impl<T: Real> Block<T> {
         let (count, d) = (strings.len() / layout.n, layout.d);
         for index in 0..self.layers.len() {
             let (before, own) = self.layers.split_at_mut(index);
-            let (Layer { attention, half, positions }, at) = (&mut own[0], &layout.layers[index]);
-            let x = before.last().map_or(&[][..], |layer| &layer.half.output[..count * layer.positions * d]);
-            match attention {
-                Attention::Table(attention) => attention.forward(ready, strings, &mut half.input),
-                Attention::Middle(attention) => attention.forward(ready, at, x, &mut half.input),
-                Attention::Last(attention) => attention.forward(ready, at, x, &mut half.input),
+            let at = &layout.layers[index];
+            // Every layer before the last gives all positions.
+            let x = before.last().map_or(&[][..], |layer| &layer.output()[..count * layout.n * d]);
+            let rows = if index + 1 == layout.layers.len() { count } else { count * layout.n };
+            match &mut own[0] {
+                Layer::Folded(attention, half) => {
+                    attention.forward(ready, strings, &mut half.input);
+                    half.forward(ready, at, rows);
+                }
+                Layer::Table(attention, half) => {
+                    attention.forward(ready, strings, &mut half.input);
+                    half.forward(ready, at, rows);
+                }
+                Layer::Middle(attention, half) => {
+                    attention.forward(ready, at, x, &mut half.input);
+                    half.forward(ready, at, rows);
+                }
+                Layer::Last(attention, half) => {
+                    attention.forward(ready, at, x, &mut half.input);
+                    half.forward(ready, at, rows);
+                }
             }
-            half.forward(ready, at, count * *positions);
         }
         let (weight, bias) = (ready.of(&layout.head_weight), ready.of(&layout.head_bias)[0]);
         if let Some(layer) = self.layers.last() {
-            read_out(&layer.half.output, weight, bias, &mut self.outputs[..count]);
+            read_out(layer.output(), weight, bias, &mut self.outputs[..count]);
         }
     }
 
@@ -134,21 +171,31 @@ impl<T: Real> Block<T> {
             *output = d_output(row, *output);
         }
         let [d_weight, d_bias] = parts(parameters, [&layout.head_weight, &layout.head_bias]);
-        let (output, weight) = (&self.layers[depth - 1].half.output, ready.of(&layout.head_weight));
+        let (output, weight) = (self.layers[depth - 1].output(), ready.of(&layout.head_weight));
         read_out_backward(output, weight, &self.outputs[..count], d_weight, d_bias, flow_last);
+        let d_hidden = &mut self.d_hidden;
         for index in (0..depth).rev() {
             let (before, own) = self.layers.split_at_mut(index);
-            let (Layer { attention, half, positions }, at) = (&mut own[0], &layout.layers[index]);
-            let x = before.last().map_or(&[][..], |layer| &layer.half.output[..count * layer.positions * d]);
-            let own_flow = match index + 1 == depth {
-                true => &mut *flow_last,
-                false => &mut flow[..count * *positions * d],
-            };
-            half.backward(ready, at, own_flow, &mut self.d_hidden, parameters);
-            match attention {
-                Attention::Table(attention) => attention.backward(ready, strings, own_flow, tables),
-                Attention::Middle(attention) => attention.backward(ready, at, x, own_flow, parameters),
-                Attention::Last(attention) => attention.backward(ready, at, x, flow_last, flow, parameters),
+            let at = &layout.layers[index];
+            let x = before.last().map_or(&[][..], |layer| &layer.output()[..count * layout.n * d]);
+            let own_flow = if index + 1 == depth { &mut *flow_last } else { &mut flow[..count * layout.n * d] };
+            match &mut own[0] {
+                Layer::Folded(attention, half) => {
+                    half.backward(ready, at, own_flow, parameters, tables);
+                    attention.backward(ready, strings, &half.d_input, tables);
+                }
+                Layer::Table(attention, half) => {
+                    half.backward(ready, at, own_flow, d_hidden, parameters);
+                    attention.backward(ready, strings, own_flow, tables);
+                }
+                Layer::Middle(attention, half) => {
+                    half.backward(ready, at, own_flow, d_hidden, parameters);
+                    attention.backward(ready, at, x, own_flow, parameters);
+                }
+                Layer::Last(attention, half) => {
+                    half.backward(ready, at, own_flow, d_hidden, parameters);
+                    attention.backward(ready, at, x, flow_last, flow, parameters);
+                }
             }
         }
     }
@@ -156,9 +203,8 @@ impl<T: Real> Block<T> {
     /// After [`Block::forward`]: for each LayerNorm in the order they are applied, the variances of the rows it was given
     /// [strings, positions], and the positions.
     pub(crate) fn variances(&self) -> impl Iterator<Item = (&[T], usize)> {
-        self.layers.iter().flat_map(|Layer { half, positions, .. }| {
-            [(&half.variance1[..], *positions), (&half.variance2[..], *positions)]
-        })
+        let norms = self.layers.iter().flat_map(Layer::variances);
+        norms.map(|variances| (variances, variances.len() / self.strings))
     }
 }
 

@@ -98,7 +98,8 @@ impl<T: Real> Effort<T> {
             squares += other.squares;
         }
         let Gradient { parameters: gradient, tables } = &mut first.gradient;
-        prepared.tables.backward(layout, parameters, tables, scratch, gradient);
+        let linear1 = ready.transposed(&layout.layers[0].linear1_weight);
+        prepared.tables.backward(layout, (parameters, linear1), tables, scratch, gradient);
         squares / distinct.rows as f64
     }
 }

@@ -123,7 +123,7 @@ impl<T: Real> LastAttention<T> {
             let (per_head, per_share) = (s * heads * d..(s + 1) * heads * d, s * heads * n..(s + 1) * heads * n);
             let (folded, d_mixed) = (&self.folded[per_head.clone()], &self.d_mixed[per_head.clone()]);
             let (shares, d_folded) = (&self.shares[per_share], &mut self.d_folded[per_head]);
-            attend_backward(x, folded, shares, d_mixed, &mut self.d_scores, d_folded, d_x, d);
+            attend_backward(x, [folded, shares], d_mixed, &mut self.d_scores, d_folded, d_x, d);
             add_all(&mut d_x[(n - 1) * d..], &flow[s * d..][..d]);
         }
 
@@ -163,17 +163,17 @@ wide! {
 }
 
 wide! {
-    /// The gradients of [`attend`]: from that of the mixed vectors to those of the folded queries and of x, both overwritten.
+    /// The gradients of [`attend`], which gave these shares: from that of the mixed vectors to those of the folded queries and of x, both overwritten.
     fn attend_backward<T: Real>(
         x: &[T],
-        folded: &[T],
-        shares: &[T],
+        kept: [&[T]; 2],
         d_mixed: &[T],
         d_scores: &mut [T],
         d_folded: &mut [T],
         d_x: &mut [T],
         d: usize,
     ) {
+        let [folded, shares] = kept;
         let n = x.len() / d;
         let heads = d_mixed.chunks_exact(d).zip(shares.chunks_exact(n));
         let gradients = d_scores.chunks_exact_mut(n).zip(d_folded.chunks_exact_mut(d));

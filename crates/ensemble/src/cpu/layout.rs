@@ -104,9 +104,15 @@ impl Layout {
         })
     }
 
-    /// Positions at which the first layer is computed: all of them, or only the last when it is also the last layer.
-    pub(crate) fn first_layer_positions(&self) -> usize {
-        if self.layers.len() == 1 { 1 } else { self.n }
+    /// Whether the first layer's `linear1` is computed by tables too (see [`super::folding`]): where many rows are mixed from fewer
+    /// table rows than a row is wide.
+    pub(crate) fn folds_linear1(&self) -> bool {
+        self.layers.len() > 1 && self.heads * self.n < self.d
+    }
+
+    /// The width of a row of the first layer's tables: d, and ff more when `linear1` is folded in.
+    pub(crate) fn table_width(&self) -> usize {
+        if self.folds_linear1() { self.d + self.ff } else { self.d }
     }
 
     /// 1 / sqrt(width of a head): what scores are scaled by.

@@ -9,6 +9,8 @@ mod adamw;
 mod block;
 mod distinct;
 mod engine;
+mod folded_half;
+mod folding;
 mod gradient;
 mod last_attention;
 mod layout;

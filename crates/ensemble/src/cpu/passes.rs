@@ -91,17 +91,17 @@ pub(crate) fn mix<T: Real>(y: &mut [T], weights: &[T], rows: &[T]) {
     }
 }
 
-/// sums [columns] += the column sums of x [.., columns]; products [columns] += those of x y. Some columns at a time stay in
-/// registers.
+/// sums [columns] += the column sums of x [.., columns]; products [columns] += those of x y, where rows of y start `y_step` apart.
+/// Some columns at a time stay in registers.
 #[inline(always)]
-pub(crate) fn add_columns<T: Real>(x: &[T], sums: &mut [T], y: &[T], products: &mut [T]) {
+pub(crate) fn add_columns<T: Real>(x: &[T], sums: &mut [T], y: &[T], y_step: usize, products: &mut [T]) {
     let columns = sums.len();
     let ((sum_chunks, sum_rest), (product_chunks, product_rest)) =
         (sums.as_chunks_mut::<PARTS>(), products.as_chunks_mut::<PARTS>());
     let done = PARTS * sum_chunks.len();
     for (chunk, (sums, products)) in sum_chunks.iter_mut().zip(product_chunks).enumerate() {
         let (mut sum, mut product) = (*sums, *products);
-        for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact(columns)) {
+        for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact(y_step)) {
             let (x, y) = (&x[PARTS * chunk..][..PARTS], &y[PARTS * chunk..][..PARTS]);
             for i in 0..PARTS {
                 sum[i] += x[i];
@@ -110,8 +110,8 @@ pub(crate) fn add_columns<T: Real>(x: &[T], sums: &mut [T], y: &[T], products: &
         }
         (*sums, *products) = (sum, product);
     }
-    for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact(columns)) {
-        let (x, y) = (&x[done..], &y[done..]);
+    for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact(y_step)) {
+        let (x, y) = (&x[done..], &y[done..columns]);
         for ((x, y), (sum, product)) in x.iter().zip(y).zip(sum_rest.iter_mut().zip(product_rest.iter_mut())) {
             *sum += *x;
             *product += *x * *y;
@@ -253,14 +253,14 @@ pub(crate) fn softmax_backward<T: Real>(gradient: &mut [T], shares: &[T]) {
     }
 }
 
-/// to [columns, rows] = from [rows, columns] transposed, in tiles that stay in cache.
-pub(crate) fn transpose<T: Real>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
+/// from [rows, columns] transposed: to [columns, rows], rows of which start `step` apart; in tiles that stay in cache.
+pub(crate) fn transpose<T: Real>(from: &[T], to: &mut [T], rows: usize, columns: usize, step: usize) {
     const TILE: usize = 16;
     for row in (0..rows).step_by(TILE) {
         for column in (0..columns).step_by(TILE) {
             for j in column..(column + TILE).min(columns) {
                 for i in row..(row + TILE).min(rows) {
-                    to[j * rows + i] = from[i * columns + j];
+                    to[j * step + i] = from[i * columns + j];
                 }
             }
         }
@@ -293,7 +293,7 @@ mod tests {
             mix(&mut y, &[1.0, 2.0, -1.0], &rows);
             assert_eq!(y, expected([1.0, 2.0, -1.0], 1));
             let (mut sums, mut squares, mut others) = (vec![0.0; columns], vec![0.0; columns], vec![0.0; columns]);
-            add_columns(&rows, &mut sums, &rows, &mut squares);
+            add_columns(&rows, &mut sums, &rows, columns, &mut squares);
             add_rows(&mut others, &rows);
             assert_eq!((&sums, &squares), (&expected([1.0; 3], 1), &expected([1.0; 3], 2)));
             assert_eq!(sums, others);
@@ -304,7 +304,7 @@ mod tests {
     fn a_transpose_of_odd_size() {
         let from: Vec<f32> = (0..35 * 18).map(|i| i as f32).collect();
         let mut to = vec![0.0; from.len()];
-        transpose(&from, &mut to, 35, 18);
+        transpose(&from, &mut to, 35, 18, 35);
         assert!((0..35).all(|i| (0..18).all(|j| to[j * 35 + i] == from[i * 18 + j])));
     }
 }

@@ -25,7 +25,7 @@ impl<T: Real> Prepared<T> {
         let Layout { d, ff, .. } = *layout;
         for (index, at) in layout.layers.iter().enumerate() {
             let mut turn = |range: &Range<usize>, rows, columns| {
-                transpose(&parameters[range.clone()], &mut self.transposed[range.clone()], rows, columns);
+                transpose(&parameters[range.clone()], &mut self.transposed[range.clone()], rows, columns, rows);
             };
             turn(&at.linear1_weight, ff, d);
             turn(&at.linear2_weight, d, ff);
@@ -35,7 +35,8 @@ impl<T: Real> Prepared<T> {
                 turn(&at.out_weight, d, d);
             }
         }
-        self.tables.fill(layout, parameters);
+        let linear1 = &self.transposed[layout.layers[0].linear1_weight.clone()];
+        self.tables.fill(layout, parameters, linear1);
     }
 }
 

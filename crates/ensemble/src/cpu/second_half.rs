@@ -103,7 +103,7 @@ wide! {
 
 wide! {
     /// [`normalise_rows`] of x + earlier_bias + residual.
-    fn add_and_normalise_rows<T: Real>(
+    pub(crate) fn add_and_normalise_rows<T: Real>(
         x: &mut [T],
         earlier_bias: &[T],
         residual: &[T],
@@ -125,7 +125,7 @@ wide! {
 
 wide! {
     /// The gradient of [`normalise_rows`], in place; adds to those of weight, bias and earlier bias.
-    fn normalise_rows_backward<T: Real>(
+    pub(crate) fn normalise_rows_backward<T: Real>(
         flow: &mut [T],
         normalised: &[T],
         variances: &[T],
@@ -139,7 +139,7 @@ wide! {
         let d = weight.len();
         let groups = flow.chunks_mut(FEW * d).zip(normalised.chunks(FEW * d)).zip(variances.chunks(FEW));
         for ((flow, normalised), variances) in groups {
-            add_columns(flow, d_bias, normalised, d_weight);
+            add_columns(flow, d_bias, normalised, d, d_weight);
             for ((g, x), variance) in flow.chunks_exact_mut(d).zip(normalised.chunks_exact(d)).zip(variances) {
                 normalise_backward(g, x, *variance, weight);
             }

@@ -9,15 +9,19 @@ use super::real::Real;
 use super::tables::{LANES, TableGradient, Tables, padded};
 use super::wide::wide;
 
-/// What it keeps of a block of strings, computed at the last `positions` positions of each.
+/// What it keeps of a block of strings, computed at the last `positions` positions of each. Rows of the tables and of the output
+/// are `width` wide: d, or d + ff where `linear1` is folded in.
 pub(crate) struct TableAttention<T> {
     positions: usize,
+    width: usize,
     /// [strings, positions, heads, n], and some room behind: rows are written and read in whole vectors, beyond their end.
     shares: Vec<T>,
     /// Of one string [2 bits, padded n]: whether the position has that bit, as 1 or 0; 0 in the padding.
     masks: Vec<T>,
-    /// Those of one string: the values it looks up [heads, n, d], then their gradient.
+    /// Those of one string: the values it looks up [heads, n, width], then their gradient.
     values: Vec<T>,
+    /// The same transposed [width, heads, n], and some room behind.
+    turned: Vec<T>,
     /// Those of one string: the gradient of its shares [positions, heads, n], and some room behind.
     d_shares: Vec<T>,
 }
@@ -27,53 +31,58 @@ const SMALLEST_SUM: f64 = 1e-20;
 
 impl<T: Real> TableAttention<T> {
     pub(crate) fn new(layout: &Layout, strings: usize, positions: usize) -> Self {
-        let Layout { n, d, heads, .. } = *layout;
+        let Layout { n, heads, .. } = *layout;
+        let width = layout.table_width();
         let zeros = |len: usize| vec![T::zero(); len];
         Self {
             positions,
+            width,
             shares: zeros(strings * positions * heads * n + LANES),
             masks: zeros(2 * padded(n)),
-            values: zeros(heads * n * d),
+            values: zeros(heads * n * width),
+            turned: zeros(width * heads * n + LANES),
             d_shares: zeros(positions * heads * n + LANES),
         }
     }
 
-    /// strings [strings, n] -> attention with the residual, output [strings, positions, d].
+    /// strings [strings, n] -> attention with the residual, output [strings, positions, width].
     pub(crate) fn forward(&mut self, ready: &Ready<T>, strings: &[u8], output: &mut [T]) {
-        let Layout { n, d, heads, .. } = *ready.layout;
-        let (tables, positions) = (&ready.prepared.tables, self.positions);
+        let Layout { n, heads, .. } = *ready.layout;
+        let (tables, positions, width) = (&ready.prepared.tables, self.positions, self.width);
         let row = heads * n;
-        for (s, (string, output)) in strings.chunks_exact(n).zip(output.chunks_exact_mut(positions * d)).enumerate() {
+        for (s, (string, output)) in strings.chunks_exact(n).zip(output.chunks_exact_mut(positions * width)).enumerate()
+        {
             fill_masks(&mut self.masks, string);
             let shares = &mut self.shares[s * positions * row..][..positions * row + LANES];
             look_up_shares(tables, string, &self.masks, heads, shares);
-            for (row, token) in output.chunks_exact_mut(d).zip(query_tokens(string, positions)) {
-                row.copy_from_slice(&tables.residual[token * d..][..d]);
+            for (row, token) in output.chunks_exact_mut(width).zip(query_tokens(string, positions)) {
+                row.copy_from_slice(&tables.wide_rows[token * width..][..width]);
             }
-            look_up_values(tables, string, heads, d, &mut self.values);
+            look_up_values(tables, string, heads, width, &mut self.values);
             let shares = Matrix::new(shares, positions, row);
-            multiply_add(MatrixMut::new(output, positions, d), shares, Matrix::new(&self.values, row, d));
+            multiply_add(MatrixMut::new(output, positions, width), shares, Matrix::new(&self.values, row, width));
         }
     }
 
-    /// From the gradient of the output, flow [strings, positions, d], to that of the tables, which it is added to.
+    /// From the gradient of the output, flow [strings, positions, width], to that of the tables, which it is added to.
     pub(crate) fn backward(&mut self, ready: &Ready<T>, strings: &[u8], flow: &[T], gradient: &mut TableGradient<T>) {
-        let Layout { n, d, heads, .. } = *ready.layout;
-        let (tables, positions) = (&ready.prepared.tables, self.positions);
+        let Layout { n, heads, .. } = *ready.layout;
+        let (tables, positions, width) = (&ready.prepared.tables, self.positions, self.width);
         let row = heads * n;
-        for (s, (string, flow)) in strings.chunks_exact(n).zip(flow.chunks_exact(positions * d)).enumerate() {
+        for (s, (string, flow)) in strings.chunks_exact(n).zip(flow.chunks_exact(positions * width)).enumerate() {
             let shares = &self.shares[s * positions * row..][..positions * row + LANES];
-            look_up_values(tables, string, heads, d, &mut self.values);
-            let flowing = Matrix::new(flow, positions, d);
-            let values = Matrix::new(&self.values, row, d);
-            multiply(MatrixMut::new(&mut self.d_shares, positions, row), flowing, values.transposed());
-            let kept = Matrix::new(shares, positions, row);
-            multiply(MatrixMut::new(&mut self.values, row, d), kept.transposed(), flowing);
-            add_at(&mut gradient.residual, string, flow, d);
-            for (values, table) in self.values.chunks_exact(n * d).zip(gradient.values.chunks_exact_mut(2 * n * d)) {
-                add_at(table, string, values, d);
-            }
             fill_masks(&mut self.masks, string);
+            look_up_turned(&tables.turned, &self.masks, n, &mut self.turned);
+            let flowing = Matrix::new(flow, positions, width);
+            let turned = Matrix::new(&self.turned, width, row);
+            multiply(MatrixMut::new(&mut self.d_shares, positions, row), flowing, turned);
+            let kept = Matrix::new(shares, positions, row);
+            multiply(MatrixMut::new(&mut self.values, row, width), kept.transposed(), flowing);
+            let (residual, heads_rows) = gradient.wide_rows.split_at_mut(2 * n * width);
+            add_at(residual, string, flow, width);
+            for (values, table) in self.values.chunks_exact(n * width).zip(heads_rows.chunks_exact_mut(2 * n * width)) {
+                add_at(table, string, values, width);
+            }
             add_score_gradients(&mut gradient.scores, string, &self.masks, heads, shares, &self.d_shares);
         }
     }
@@ -86,14 +95,14 @@ fn query_tokens(string: &[u8], positions: usize) -> impl Iterator<Item = usize> 
     (n - positions..n).map(move |j| usize::from(string[j]) * n + j)
 }
 
-/// values [heads, n, d] of one string.
-fn look_up_values<T: Real>(tables: &Tables<T>, string: &[u8], heads: usize, d: usize, values: &mut [T]) {
+/// values [heads, n, width] of one string.
+fn look_up_values<T: Real>(tables: &Tables<T>, string: &[u8], heads: usize, width: usize, values: &mut [T]) {
     let n = string.len();
     for head in 0..heads {
-        let table = &tables.values[head * 2 * n * d..][..2 * n * d];
+        let table = &tables.wide_rows[(1 + head) * 2 * n * width..][..2 * n * width];
         for (j, bit) in string.iter().enumerate() {
             let token = usize::from(*bit) * n + j;
-            values[(head * n + j) * d..][..d].copy_from_slice(&table[token * d..][..d]);
+            values[(head * n + j) * width..][..width].copy_from_slice(&table[token * width..][..width]);
         }
     }
 }
@@ -107,10 +116,20 @@ fn fill_masks<T: Real>(masks: &mut [T], string: &[u8]) {
 }
 
 wide! {
-    /// Add rows [positions, d] to those of the string's last tokens in a table [2n, d].
-    fn add_at<T: Real>(table: &mut [T], string: &[u8], rows: &[T], d: usize) {
-        for (row, token) in rows.chunks_exact(d).zip(query_tokens(string, rows.len() / d)) {
-            add(&mut table[token * d..][..d], row);
+    /// Add rows [positions, width] to those of the string's last tokens in a table [2n, width].
+    fn add_at<T: Real>(table: &mut [T], string: &[u8], rows: &[T], width: usize) {
+        for (row, token) in rows.chunks_exact(width).zip(query_tokens(string, rows.len() / width)) {
+            add(&mut table[token * width..][..width], row);
+        }
+    }
+}
+
+wide! {
+    /// turned [width, heads, n] of one string, then room for the last row's padding.
+    fn look_up_turned<T: Real>(table: &[T], masks: &[T], n: usize, turned: &mut [T]) {
+        for (index, row) in table.chunks_exact(2 * padded(n)).enumerate() {
+            // As with shares, its padding reaches into the next row, which is written after it.
+            choose(row, masks, &mut turned[index * n..][..padded(n)]);
         }
     }
 }
@@ -119,17 +138,19 @@ wide! {
     /// shares [positions, heads, n] of one string, then room for the last row's padding.
     fn look_up_shares<T: Real>(tables: &Tables<T>, string: &[u8], masks: &[T], heads: usize, shares: &mut [T]) {
         let (n, padded) = (string.len(), padded(string.len()));
-        let ones = &masks[padded..];
         let mut at = 0;
         for token in query_tokens(string, (shares.len() - LANES) / (heads * n)) {
             for head in 0..heads {
                 let from = (head * 2 * n + token) * 2 * padded..(head * 2 * n + token + 1) * 2 * padded;
                 // Its padding, zeros, reaches into the next row, which is written after it.
                 let row = &mut shares[at..][..padded];
-                let sum = choose(&tables.exponentials[from.clone()], ones, row);
+                choose(&tables.exponentials[from.clone()], masks, row);
+                let mut parts = [T::zero(); LANES];
+                row.as_chunks::<LANES>().0.iter().for_each(|chunk| add(&mut parts, chunk));
+                let sum = join(parts);
                 // The comparison is false for NaN, which then stays.
                 if sum < T::of(SMALLEST_SUM) {
-                    choose(&tables.scores[from], ones, row);
+                    choose(&tables.scores[from], masks, row);
                     softmax(&mut row[..n]);
                 } else {
                     let inverse = T::one() / sum;
@@ -141,20 +162,16 @@ wide! {
     }
 }
 
-/// Of a table row [2, padded n], the entry of each position's bit; and their sum.
+/// Of a table row [2 bits, padded n], the entry of each position's bit; zeros in the padding. A sum of products with masks
+/// [2 bits, padded n] instead of a choice: as exact, and always vectorised.
 #[inline(always)]
-fn choose<T: Real>(table: &[T], ones: &[T], row: &mut [T]) -> T {
-    let (if_zero, if_one) = table.split_at(row.len());
-    let table = if_zero.as_chunks::<LANES>().0.iter().zip(if_one.as_chunks::<LANES>().0);
-    let rows = row.as_chunks_mut::<LANES>().0.iter_mut().zip(ones.as_chunks::<LANES>().0);
-    let mut sum = [T::zero(); LANES];
-    for ((row, ones), (if_zero, if_one)) in rows.zip(table) {
-        for i in 0..LANES {
-            row[i] = if ones[i] > T::zero() { if_one[i] } else { if_zero[i] };
-            sum[i] += row[i];
-        }
+fn choose<T: Real>(table: &[T], masks: &[T], row: &mut [T]) {
+    let padded = row.len();
+    let [if_zero, if_one, is_zero, is_one] =
+        [table, &table[padded..], masks, &masks[padded..]].map(|part| &part[..padded]);
+    for j in 0..padded {
+        row[j] = is_zero[j] * if_zero[j] + is_one[j] * if_one[j];
     }
-    join(sum)
 }
 
 wide! {

@@ -5,9 +5,10 @@
 
 use pudica_nn::Embed;
 
+use super::folding::{Folding, FoldingScratch};
 use super::layout::{Layout, parts};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add, add_all, add_bias, add_rows, largest, scale_columns};
+use super::passes::{add, add_all, add_bias, add_rows, largest, scale_columns, transpose};
 use super::real::Real;
 use super::wide::wide;
 
@@ -15,16 +16,21 @@ use super::wide::wide;
 pub(crate) struct Tables<T> {
     /// Embedded tokens [2n, d].
     embedded: Vec<T>,
-    /// The same plus the output projection's bias: what a row of the output starts from [2n, d].
-    pub(crate) residual: Vec<T>,
     /// Scaled queries, keys, values [2n, 3 d].
     projected: Vec<T>,
     /// Scores [heads, 2n queries, 2 bits, padded n keys]; see [`padded`].
     pub(crate) scores: Vec<T>,
     /// e^(score - largest of its row [2, n]), in the same order; zero in the padding.
     pub(crate) exponentials: Vec<T>,
-    /// Values through the output projection [heads, 2n, d].
-    pub(crate) values: Vec<T>,
+    /// What a row of the output starts from and is mixed from, of the tokens [1 + heads, 2n, d]: their embeddings plus the output
+    /// projection's bias, then for each head their values through the output projection.
+    rows: Vec<T>,
+    /// The same, each row followed by what it is through `linear1` where that is folded in [1 + heads, 2n, table width].
+    pub(crate) wide_rows: Vec<T>,
+    /// The heads' wide rows transposed [table width, heads, 2 bits, padded n].
+    pub(crate) turned: Vec<T>,
+    /// Where `linear1` is folded in.
+    pub(crate) folding: Option<Folding<T>>,
 }
 
 /// Numbers that are worked on at once in rows of a score table.
@@ -37,12 +43,13 @@ pub(crate) fn padded(n: usize) -> usize {
 
 /// The gradient of the tables that strings are looked up in.
 pub(crate) struct TableGradient<T> {
-    /// Of `residual` [2n, d].
-    pub(crate) residual: Vec<T>,
     /// [heads, 2n, 2, padded n]
     pub(crate) scores: Vec<T>,
-    /// [heads, 2n, d]
-    pub(crate) values: Vec<T>,
+    /// [1 + heads, 2n, table width]
+    pub(crate) wide_rows: Vec<T>,
+    /// Of [`Folding`]'s column and constant [ff]; empty where nothing is folded.
+    pub(crate) column: Vec<T>,
+    pub(crate) constant: Vec<T>,
 }
 
 impl<T: Real> Tables<T> {
@@ -51,21 +58,24 @@ impl<T: Real> Tables<T> {
         let zeros = |len: usize| vec![T::zero(); len];
         Self {
             embedded: zeros(2 * n * d),
-            residual: zeros(2 * n * d),
             projected: zeros(2 * n * 3 * d),
             scores: zeros(heads * 2 * n * 2 * padded(n)),
             exponentials: zeros(heads * 2 * n * 2 * padded(n)),
-            values: zeros(heads * 2 * n * d),
+            rows: zeros((1 + heads) * 2 * n * d),
+            wide_rows: zeros((1 + heads) * 2 * n * layout.table_width()),
+            turned: zeros(layout.table_width() * heads * 2 * padded(n)),
+            folding: layout.folds_linear1().then(|| Folding::new(layout)),
         }
     }
 
-    /// Compute them from the parameters.
-    pub(crate) fn fill(&mut self, layout: &Layout, parameters: &[T]) {
+    /// Compute them from the parameters; `linear1` [d, ff] is the first layer's, transposed.
+    pub(crate) fn fill(&mut self, layout: &Layout, parameters: &[T], linear1: &[T]) {
         let Layout { n, d, heads, width, .. } = *layout;
         let (tokens, at) = (2 * n, &layout.layers[0]);
         self.embed(layout, parameters);
-        self.residual.copy_from_slice(&self.embedded);
-        add_bias(&mut self.residual, &parameters[at.out_bias.clone()]);
+        let residual = &mut self.rows[..tokens * d];
+        residual.copy_from_slice(&self.embedded);
+        add_bias(residual, &parameters[at.out_bias.clone()]);
         let in_weight = Matrix::new(&parameters[at.in_weight.clone()], 3 * d, d).transposed();
         let projected = MatrixMut::new(&mut self.projected, tokens, 3 * d);
         multiply(projected, Matrix::new(&self.embedded, tokens, d), in_weight);
@@ -80,10 +90,19 @@ impl<T: Real> Tables<T> {
                 multiply(MatrixMut::with_step(scores, tokens, n, 2 * padded(n)), queries, keys.transposed());
             }
             let out = Matrix::with_step(&parameters[at.out_weight.clone()][head * width..], d, width, d);
-            let through = &mut self.values[head * tokens * d..][..tokens * d];
+            let through = &mut self.rows[(1 + head) * tokens * d..][..tokens * d];
             multiply(MatrixMut::new(through, tokens, d), values, out.transposed());
         }
         exponentiate(&self.scores, &mut self.exponentials, n);
+        match &mut self.folding {
+            Some(folding) => folding.fill(layout, parameters, linear1, &self.rows, &mut self.wide_rows),
+            None => self.wide_rows.copy_from_slice(&self.rows),
+        }
+        let columns = layout.table_width();
+        let of_heads = self.wide_rows[tokens * columns..].chunks_exact(n * columns);
+        for (index, rows) in of_heads.enumerate() {
+            transpose(rows, &mut self.turned[index * padded(n)..], n, columns, heads * 2 * padded(n));
+        }
     }
 
     fn embed(&mut self, layout: &Layout, parameters: &[T]) {
@@ -105,23 +124,29 @@ impl<T: Real> Tables<T> {
         }
     }
 
-    /// From the tables' gradient to that of the parameters, which it is added to. The tables' is used up. (The output projection's
-    /// bias is not among them: its gradient is the sum over all rows, which the norm after it has at hand.)
+    /// From the tables' gradient to that of the parameters, which it is added to. (Of the output projection's bias only what
+    /// `linear1` contributes: the rest is the sum over all rows, which the norm after it has at hand.)
     pub(crate) fn backward(
         &self,
         layout: &Layout,
-        parameters: &[T],
-        tables: &mut TableGradient<T>,
+        (parameters, linear1): (&[T], &[T]),
+        tables: &TableGradient<T>,
         scratch: &mut TableScratch<T>,
         gradient: &mut [T],
     ) {
         let Layout { n, d, heads, width, .. } = *layout;
         let (tokens, at) = (2 * n, &layout.layers[0]);
-        let d_projected = &mut scratch.d_projected;
+        let TableScratch { d_projected, d_rows, folding: scratch } = scratch;
+        match (&self.folding, scratch) {
+            (Some(folding), Some(scratch)) => {
+                folding.backward(layout, (parameters, linear1), &self.rows, tables, (d_rows, scratch), gradient);
+            }
+            _ => d_rows.copy_from_slice(&tables.wide_rows),
+        }
         for head in 0..heads {
             let [queries, values] =
                 [0, 2 * d].map(|part| projection(layout, &self.projected, part + head * width, 0, tokens));
-            let d_through = Matrix::new(&tables.values[head * tokens * d..][..tokens * d], tokens, d);
+            let d_through = Matrix::new(&d_rows[(1 + head) * tokens * d..][..tokens * d], tokens, d);
             let out = Matrix::with_step(&parameters[at.out_weight.clone()][head * width..], d, width, d);
             for bit in 0..2 {
                 let d_scores = &tables.scores[(head * tokens * 2 + bit) * padded(n)..];
@@ -146,8 +171,9 @@ impl<T: Real> Tables<T> {
         let d_projected = Matrix::new(d_projected, tokens, 3 * d);
         multiply_add(d_in, d_projected.transposed(), Matrix::new(&self.embedded, tokens, d));
         let in_weight = Matrix::new(&parameters[at.in_weight.clone()], 3 * d, d);
-        multiply_add(MatrixMut::new(&mut tables.residual, tokens, d), d_projected, in_weight);
-        embed_backward(layout, &tables.residual, gradient);
+        let d_embedded = &mut d_rows[..tokens * d];
+        multiply_add(MatrixMut::new(d_embedded, tokens, d), d_projected, in_weight);
+        embed_backward(layout, d_embedded, gradient);
     }
 }
 
@@ -192,23 +218,26 @@ impl<T: Real> TableGradient<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let Layout { n, d, heads, .. } = *layout;
         let zeros = |len: usize| vec![T::zero(); len];
+        let (width, folded) = (layout.table_width(), layout.table_width() - d);
         Self {
-            residual: zeros(2 * n * d),
             scores: zeros(heads * 2 * n * 2 * padded(n)),
-            values: zeros(heads * 2 * n * d),
+            wide_rows: zeros((1 + heads) * 2 * n * width),
+            column: zeros(folded),
+            constant: zeros(folded),
         }
+    }
+
+    fn parts(&mut self) -> [&mut Vec<T>; 4] {
+        [&mut self.scores, &mut self.wide_rows, &mut self.column, &mut self.constant]
     }
 
     pub(crate) fn clear(&mut self) {
-        for part in [&mut self.residual, &mut self.scores, &mut self.values] {
-            part.fill(T::zero());
-        }
+        self.parts().into_iter().for_each(|part| part.fill(T::zero()));
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        add_all(&mut self.residual, &other.residual);
-        add_all(&mut self.scores, &other.scores);
-        add_all(&mut self.values, &other.values);
+        let others = [&other.scores, &other.wide_rows, &other.column, &other.constant];
+        self.parts().into_iter().zip(others).for_each(|(part, other)| add_all(part, other));
     }
 }
 
@@ -216,10 +245,18 @@ impl<T: Real> TableGradient<T> {
 pub(crate) struct TableScratch<T> {
     /// [2n, 3 d]
     d_projected: Vec<T>,
+    /// [1 + heads, 2n, d]
+    d_rows: Vec<T>,
+    folding: Option<FoldingScratch<T>>,
 }
 
 impl<T: Real> TableScratch<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
-        Self { d_projected: vec![T::zero(); 2 * layout.n * 3 * layout.d] }
+        let Layout { n, d, heads, .. } = *layout;
+        Self {
+            d_projected: vec![T::zero(); 2 * n * 3 * d],
+            d_rows: vec![T::zero(); (1 + heads) * 2 * n * d],
+            folding: layout.folds_linear1().then(|| FoldingScratch::new(layout)),
+        }
     }
 }

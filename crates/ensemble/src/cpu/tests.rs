@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::real::Real;
 
 /// Shapes that reach every branch: each kind of attention, heads, both embeddings, ff other than d, odd sizes, n = 1, strings
-/// that fill many blocks and lanes.
+/// that fill many blocks and lanes, `linear1` folded and not.
 fn shapes() -> Vec<(EncoderConfig, usize)> {
     let shape = |n, d, layers, heads, ff, embed| EncoderConfig { n, d, layers, heads, ff, embed, same_init: false };
     vec![
@@ -19,6 +19,8 @@ fn shapes() -> Vec<(EncoderConfig, usize)> {
         (shape(4, 9, 3, 3, 10, Embed::Add), 30),
         (shape(1, 4, 2, 2, 3, Embed::Concat), 10),
         (shape(1, 6, 1, 1, 6, Embed::Add), 1),
+        (shape(3, 8, 2, 2, 10, Embed::Concat), 20),
+        (shape(3, 10, 3, 1, 6, Embed::Add), 30),
         (shape(20, 64, 2, 2, 48, Embed::Concat), 500),
         (shape(70, 16, 2, 2, 16, Embed::Concat), 30),
     ]
