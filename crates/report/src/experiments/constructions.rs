@@ -95,7 +95,8 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
 
 /// Sharpness beside as_n / n, and what is paid for it.
 fn table(family: &Family) -> Table {
-    let at = |measure: &str, n: usize| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
+    let at =
+        |measure: &str, n: usize| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
     let plain = |mean: Option<Mean>| mean.map_or("–".into(), |mean| number(mean.mean));
     let row = |(n, sharpness): (usize, Mean)| {
         let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n as f64));
