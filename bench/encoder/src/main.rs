@@ -18,9 +18,9 @@ type Failure = Box<dyn std::error::Error>;
 
 const BATCH: usize = 1024;
 /// Times both sides are timed in turns.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 /// Steps of either side in a round.
-const STEPS: usize = 6;
+const STEPS: usize = 5;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
