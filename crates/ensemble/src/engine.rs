@@ -95,20 +95,20 @@ pub trait Engine: Send {
     /// What it computes on, for the record: "cpu", "cuda (NVIDIA H200, tf32)".
     fn device(&self) -> String;
 
-    /// Make `count` training steps. The losses [count][replica] are those on each step's batch before its update. A replica whose
+    /// Make `count` training steps. The losses `[count][replica]` are those on each step's batch before its update. A replica whose
     /// loss is not finite is lost, which its losses show; the others go on undisturbed.
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError>;
 
     /// Everything needed to continue a replica.
     fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError>;
 
-    /// The outputs [replica][row].
+    /// The outputs `[replica][row]`.
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError>;
 
     /// The labels' side: mean squared error and the part of outputs on the label's side of 1/2, one pair a replica.
     fn evaluate(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError>;
 
-    /// What weight noise does [replica][draw].
+    /// What weight noise does `[replica][draw]`.
     fn shake(&mut self, strings: Strings, noise: Noise) -> Result<Vec<Vec<NoisyResponse>>, EnsembleError>;
 
     /// The LayerNorms' factors, one summary a replica.

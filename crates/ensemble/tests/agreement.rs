@@ -199,6 +199,7 @@ fn members_and_strings_that_do_not_fit_are_explained() {
     assert!(cpu(none, vec![own()]).is_err());
 
     let mut engine = cpu(shape.clone(), vec![own()]).unwrap();
+    assert!(engine.state(1).unwrap_err().to_string().contains("replica 1 was asked for, there are 1"));
     let short = Bits::cube(4).unwrap();
     let mut refused = |strings| engine.predict(strings).unwrap_err().to_string();
     assert!(refused(Strings::Shared(&short)).contains("strings of 5 bits"));

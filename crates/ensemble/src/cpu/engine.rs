@@ -73,7 +73,10 @@ impl Engine for Cpu {
     }
 
     fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError> {
-        let Replica { weights, first_moment, second_moment, .. } = &self.replicas[replica];
+        let Some(Replica { weights, first_moment, second_moment, .. }) = self.replicas.get(replica) else {
+            let count = self.replicas.len();
+            return Err(EnsembleError::Members(format!("replica {replica} was asked for, there are {count}")));
+        };
         Ok(TrainingState {
             weights: self.like.with_data(weights.clone())?,
             first_moment: first_moment.clone(),
