@@ -2,7 +2,7 @@
 
 use super::buffers::{Activations, Gradients};
 use super::cuda::{Grid, Matrix};
-use super::forward::{Inputs, Net, THREADS, int, long, pointer};
+use super::forward::{Inputs, Net, THREADS, int, long, pointer, tile_blocks};
 use super::shape::{Dims, LayerPlaces};
 use crate::EnsembleError;
 
@@ -102,24 +102,62 @@ impl Net<'_> {
         let hidden = Matrix::at(grads.hidden.at(), 0, ff, rows * ff);
         let before = Matrix::at(grads.before.at(), 0, d, rows * d);
 
-        self.multiply((rows, ff, d), 1.0, after, self.weight(inputs, weight2, ff), 0.0, hidden, r)?;
-        self.column_sums(g, (grads.hidden.at(), own.hidden.at()), (rows, ff), self.place(g, bias1), r)?;
-        self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
-        self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
-        let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
-        self.multiply((rows, d, ff), 1.0, hidden, folded, 0.0, before, r)?;
-
         let chunk = strings_a_block(r, b, m);
         let chunks = b.div_ceil(chunk);
-        self.cuda.launch(
-            "norm1_backward",
-            Grid {
-                blocks: (chunks as u32, m as u32, r as u32),
-                threads: THREADS as u32,
-                shared: 0,
-                floats: (4 * r * rows * d) as f64,
-            },
-            &[
+        let by_token = |floats: usize| Grid {
+            blocks: (chunks as u32, m as u32, r as u32),
+            threads: THREADS as u32,
+            shared: 0,
+            floats: (floats * r * rows * d) as f64,
+        };
+        let strings =
+            [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
+        let shared = 2 * (ff + d) * (d + 8) + 4 * (d + 16 * d);
+        // The sums of after * norm1, where a kernel has made them already: parts for each replica.
+        let mut along = (0, 0);
+        if self.cuda.has_tensor_kernels(shared) {
+            let blocks = tile_blocks(rows);
+            self.cuda.count_flops((4 * r * rows * d * ff) as f64);
+            self.cuda.launch(
+                "feed_forward_backward",
+                Grid {
+                    blocks: (blocks as u32, r as u32, 1),
+                    threads: THREADS as u32,
+                    shared: shared as u32,
+                    floats: (5 * r * rows * d) as f64,
+                },
+                &[
+                    pointer(grads.before.at()),
+                    pointer(grads.hidden.at()),
+                    pointer(g.tile_parts.at()),
+                    pointer(grads.after.at()),
+                    pointer(own.hidden.at()),
+                    pointer(own.norm1.at()),
+                    pointer(own.variance1.at()),
+                    pointer(own.weight.at()),
+                    pointer(inputs.parameters),
+                    long(total),
+                    long(weight2),
+                    long(scale1),
+                    int(rows),
+                ],
+            )?;
+            self.add_parts(g.tile_parts.at(), blocks, ff, self.place(g, bias1), r)?;
+            along = (g.tile_parts.at() + 4 * (r * blocks * ff) as u64, blocks);
+        } else {
+            self.multiply((rows, ff, d), 1.0, after, self.weight(inputs, weight2, ff), 0.0, hidden, r)?;
+            self.column_sums(g, (grads.hidden.at(), own.hidden.at()), (rows, ff), self.place(g, bias1), r)?;
+            let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
+            self.multiply((rows, d, ff), 1.0, hidden, folded, 0.0, before, r)?;
+        }
+        self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
+        self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
+        if along.1 > 0 {
+            let mut arguments = vec![pointer(grads.before.at())];
+            arguments.extend(strings);
+            self.cuda.launch("token_sums", by_token(1), &arguments)?;
+        } else {
+            let mut arguments = vec![
                 pointer(grads.before.at()),
                 pointer(grads.after.at()),
                 pointer(own.norm1.at()),
@@ -127,21 +165,18 @@ impl Net<'_> {
                 pointer(inputs.parameters),
                 long(total),
                 long(scale1),
-                pointer(inputs.bits),
-                pointer(g.parts.at()),
-                int(b),
-                int(n),
-                int(m),
-                int(inputs.sets),
-                int(chunk),
-            ],
-        )?;
+            ];
+            arguments.extend(strings);
+            self.cuda.launch("norm1_backward", by_token(4), &arguments)?;
+        }
         self.cuda.launch(
             "gather_tokens",
             Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, floats: 0.0 },
             &[
                 pointer(g.tokens.at()),
                 pointer(g.parts.at()),
+                pointer(along.0),
+                int(along.1),
                 pointer(g.parameters.at()),
                 long(total),
                 long(scale1),

@@ -1,6 +1,7 @@
 //! What a pass over the networks keeps in GPU memory.
 
 use super::cuda::{Cuda, Memory};
+use super::forward::tile_blocks;
 use super::shape::Dims;
 use crate::EnsembleError;
 
@@ -176,6 +177,8 @@ pub(super) struct Gradients {
     pub(super) last: Option<LastGradients>,
     /// Sums over parts of the rows, on their way to sums over all.
     pub(super) parts: Floats,
+    /// The same of the kernel feed_forward_backward [2, R, blocks, 128].
+    pub(super) tile_parts: Floats,
     /// Small sums over all rows [R, 3d + 1].
     pub(super) sums: Floats,
 }
@@ -250,6 +253,7 @@ impl Gradients {
             middle,
             last,
             parts: give(parts)?,
+            tile_parts: give(2 * r * tile_blocks(b * dims.positions(0)) * d.max(ff))?,
             sums: give(r * (3 * d + 1))?,
         })
     }

@@ -50,6 +50,7 @@ const SOURCES: &[&str] = &[
     include_str!("kernels/middle.cu"),
     include_str!("kernels/optimiser.cu"),
     include_str!("kernels/first_layer.cu"),
+    include_str!("kernels/feed_forward_backward.cu"),
 ];
 
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
@@ -62,8 +63,9 @@ pub(super) struct Cuda {
     _workspace: CudaSlice<u8>,
     kernels: HashMap<&'static str, CudaFunction>,
     compute: blas::cublasComputeType_t,
-    /// Bytes of shared memory that a block of `first_layer` may have; nothing where that kernel is not for this GPU, shape and precision.
-    first_layer: Option<usize>,
+    /// Bytes of shared memory that a block of `first_layer` or `feed_forward_backward` may have; nothing where those kernels are not
+    /// for this GPU, shape and precision.
+    tensor_kernels: Option<usize>,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
@@ -90,6 +92,7 @@ const KERNELS: &[&str] = &[
     "scale_shift",
     "norm1_backward",
     "gather_tokens",
+    "token_sums",
     "norm2_backward",
     "norm_factors",
     "fold",
@@ -177,15 +180,17 @@ impl Cuda {
         let module = context.load_module(program).map_err(failed)?;
         let load = |name: &&'static str| Ok((*name, module.load_function(name).map_err(failed)?));
         let mut kernels = KERNELS.iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
-        let mut first_layer = None;
+        let mut tensor_kernels = None;
         if precision == Precision::Tf32 && d == 128 && ff == 128 && major >= 8 {
-            let (name, function) = load(&"first_layer")?;
             let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
             let most = context.attribute(most).map_err(failed)?;
-            let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            function.set_attribute(attribute, most).map_err(failed)?;
-            kernels.insert(name, function);
-            first_layer = Some(most as usize);
+            for kernel in [&"first_layer", &"feed_forward_backward"] {
+                let (name, function) = load(kernel)?;
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                function.set_attribute(attribute, most).map_err(failed)?;
+                kernels.insert(name, function);
+            }
+            tensor_kernels = Some(most as usize);
         }
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
@@ -204,12 +209,12 @@ impl Cuda {
         };
         let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
         let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
-        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, first_layer, name, flops, bytes })
+        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, tensor_kernels, name, flops, bytes })
     }
 
-    /// Whether the kernel `first_layer` can have this much shared memory.
-    pub(super) fn has_first_layer(&self, shared: usize) -> bool {
-        self.first_layer.is_some_and(|most| shared <= most)
+    /// Whether the kernels on tensor cores are there and can have this much shared memory.
+    pub(super) fn has_tensor_kernels(&self, shared: usize) -> bool {
+        self.tensor_kernels.is_some_and(|most| shared <= most)
     }
 
     /// Operations of products that a kernel does itself, for the record.

@@ -7,11 +7,16 @@ use crate::EnsembleError;
 
 pub(super) const THREADS: usize = 256;
 
-/// Rows that a block of `first_layer` does at a time: TILE in first_layer.cu.
-const FIRST_LAYER_TILE: usize = 128;
+/// Rows that a block of the kernels on tensor cores does at a time: TILE in first_layer.cu.
+const TILE: usize = 128;
 
 /// How many times it does so: enough to earn back the loading of its matrices, few enough that blocks end together.
-const FIRST_LAYER_TILES: usize = 10;
+const TILES: usize = 10;
+
+/// Blocks that those kernels do `rows` rows in.
+pub(super) fn tile_blocks(rows: usize) -> usize {
+    rows.div_ceil(TILE * TILES)
+}
 
 /// Which networks on which strings.
 #[derive(Clone, Copy)]
@@ -47,7 +52,7 @@ impl Net<'_> {
     pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
         self.tables(inputs, a)?;
         let shared = self.first_layer_memory();
-        match self.dims.n <= 32 && self.cuda.has_first_layer(shared) {
+        match self.dims.n <= 32 && self.cuda.has_tensor_kernels(shared) {
             true => self.first_layer(inputs, a, keep, shared)?,
             false => {
                 self.table_attention(inputs, a)?;
@@ -118,7 +123,7 @@ impl Net<'_> {
     fn first_layer_memory(&self) -> usize {
         let Dims { n, d, heads, ff, .. } = *self.dims;
         let pitch = self.dims.mixed().next_multiple_of(16) + 8;
-        2 * (d * pitch + (ff + d) * (d + 8) + FIRST_LAYER_TILE * pitch) + 4 * (5 * d + 4 * n * n * heads)
+        2 * (d * pitch + (ff + d) * (d + 8) + TILE * pitch) + 4 * (5 * d + 4 * n * n * heads)
     }
 
     /// Layer 1 from the tables on, in one kernel.
@@ -133,7 +138,7 @@ impl Net<'_> {
         self.cuda.launch(
             "first_layer",
             Grid {
-                blocks: (rows.div_ceil(FIRST_LAYER_TILE * FIRST_LAYER_TILES) as u32, r as u32, 1),
+                blocks: (tile_blocks(rows) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: shared as u32,
                 floats: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,

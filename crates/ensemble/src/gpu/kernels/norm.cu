@@ -139,9 +139,39 @@ extern "C" __global__ void norm1_backward(float* g, const float* after, const fl
     }
 }
 
+// parts [R, chunks, m, 3, D] as norm1_backward's, from its result g already there; the sums of after * xhat are left out.
+extern "C" __global__ void token_sums(const float* __restrict__ g, const u8* __restrict__ bits, float* __restrict__ parts, int B, int n,
+                                      int m, int sets, int chunk) {
+    __shared__ float sums[GROUPS * 2 * D];
+    int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, i = blockIdx.y, r = blockIdx.z;
+    int end = min(B, (int)(blockIdx.x + 1) * chunk);
+    float zero[PER] = {}, one[PER] = {};
+#pragma unroll 4
+    for (int b = blockIdx.x * chunk + group; b < end; b += GROUPS) {
+        float v[PER];
+        load(v, g + (((u64)r * B + b) * m + i) * D, lane);
+        bool bit = bits[((u64)(r % sets) * B + b) * n + n - m + i];
+#pragma unroll
+        for (int k = 0; k < PER; k++) {
+            zero[k] += bit ? 0.f : v[k];
+            one[k] += bit ? v[k] : 0.f;
+        }
+    }
+    store(sums + (group * 2 + 0) * D, zero, lane);
+    store(sums + (group * 2 + 1) * D, one, lane);
+    __syncthreads();
+    float* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m + i) * 3 * D;
+    for (int k = threadIdx.x; k < 2 * D; k += THREADS) {
+        float sum = 0.f;
+        for (int v = 0; v < GROUPS; v++) sum += sums[v * 2 * D + k];
+        out[k] = sum;
+    }
+}
+
 // From the parts of norm1_backward: table [R, 2n, D], the gradient by token (zero at positions not computed), and the scale's
-// gradient as far as `after` knows it.
-extern "C" __global__ void gather_tokens(float* table, const float* parts, float* grads, u64 P, u64 scale, int chunks, int n, int m) {
+// gradient as far as `after` knows it: from the same parts, or from those given as along [R, alongs, D].
+extern "C" __global__ void gather_tokens(float* table, const float* parts, const float* along, int alongs, float* grads, u64 P, u64 scale,
+                                         int chunks, int n, int m) {
     int t = blockIdx.x, x = t / n, i = t % n - (n - m), r = blockIdx.y;
     for (int c = threadIdx.x; c < D; c += blockDim.x) {
         const float* column = parts + (u64)r * chunks * m * 3 * D + c;
@@ -150,9 +180,12 @@ extern "C" __global__ void gather_tokens(float* table, const float* parts, float
             for (int k = 0; k < chunks; k++) sum += column[(((u64)k * m + i) * 3 + x) * D];
         table[((u64)r * 2 * n + t) * D + c] = sum;
         if (t == 0) {
-            float along = 0.f;
-            for (int k = 0; k < chunks * m; k++) along += column[((u64)k * 3 + 2) * D];
-            grads[r * P + scale + c] = along;
+            float total = 0.f;
+            if (along)
+                for (int k = 0; k < alongs; k++) total += along[((u64)r * alongs + k) * D + c];
+            else
+                for (int k = 0; k < chunks * m; k++) total += column[((u64)k * 3 + 2) * D];
+            grads[r * P + scale + c] = total;
         }
     }
 }
