@@ -53,7 +53,7 @@ impl Automaton {
         for (from, row) in &table.transitions {
             state(from, "[transitions]")?;
             for symbol in row.keys() {
-                find(&table.alphabet, symbol, &format!("the transitions of '{from}'"), "alphabet")?;
+                find(&table.alphabet, symbol, &line(from), "alphabet")?;
             }
         }
         let mut next = Vec::with_capacity(table.states.len());
@@ -61,8 +61,8 @@ impl Automaton {
             let row = table.transitions.get(from).ok_or(format!("[transitions] has no line for the state '{from}'"))?;
             let mut targets = Vec::with_capacity(table.alphabet.len());
             for symbol in &table.alphabet {
-                let to = row.get(symbol).ok_or(format!("the transitions of '{from}' lack the symbol '{symbol}'"))?;
-                targets.push(state(to, &format!("the transitions of '{from}'"))?);
+                let to = row.get(symbol).ok_or(format!("{} lacks the symbol '{symbol}'", line(from)))?;
+                targets.push(state(to, &line(from))?);
             }
             next.push(targets);
         }
@@ -70,6 +70,11 @@ impl Automaton {
         let name = if table.name.is_empty() { "automaton".into() } else { table.name };
         Ok(Self { name, alphabet: table.alphabet, states: table.states, start, accepting, next })
     }
+}
+
+/// How a state's row of the table is called.
+fn line(state: &str) -> String {
+    format!("the line '{state}' of [transitions]")
 }
 
 fn find(known: &[String], name: &str, place: &str, list: &str) -> Result<usize, String> {
@@ -117,7 +122,10 @@ mod tests {
             refusal("start = \"neither\"", "start = \"niether\"")
                 .contains("start names 'niether', which is not in states: did you mean 'neither'?")
         );
-        assert!(refusal("0 = \"zero\", 1 = \"done\"", "0 = \"zero\"").contains("'zero' lack the symbol '1'"));
+        assert!(
+            refusal("0 = \"zero\", 1 = \"done\"", "0 = \"zero\"")
+                .contains("the line 'zero' of [transitions] lacks the symbol '1'")
+        );
         assert!(refusal("1 = \"done\"", "1 = \"dnoe\"").contains("did you mean 'done'"));
         assert!(refusal("done = {", "gone = {").contains("'gone', which is not in states"));
         assert!(refusal("1 = \"done\"", "1 = \"done\", 2 = \"done\"").contains("'2', which is not in alphabet"));

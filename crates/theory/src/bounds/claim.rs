@@ -55,7 +55,7 @@ pub struct Claim {
     pub verdict: Verdict,
     /// How it was checked.
     pub checked: Checked,
-    /// True if no function or network of this size could fail it, whatever it computes: then holding says nothing.
+    /// True if nothing of this size with outputs in [-1, 1] could fail it, whatever it computes: then holding says nothing.
     pub vacuous: bool,
     /// What else to know.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -68,7 +68,7 @@ impl Lemma11 {
         let worst = self.largest.iter().flatten().copied().fold(0.0, f64::max);
         let statement = "sum over bits q and positions j of |change of attention i->j|, worst head, position and input";
         let mut claim = Claim::at_most("Lemma 11", statement, worst, self.bound, checked);
-        claim.decide(self.satisfied.share >= self.promised);
+        claim.decide(self.satisfied.high >= self.promised);
         let vacuous = 2.0 * n as f64 <= self.bound;
         claim.vacuous(vacuous).note(match vacuous {
             true => format!("No attention can exceed 2n = {}, so at this n the lemma says nothing.", 2 * n),

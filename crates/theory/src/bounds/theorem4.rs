@@ -112,8 +112,8 @@ impl Theorem4 {
             self.ln_right,
             self.checked(n),
         );
-        // The theorem allows a share of H / n^2 to fail.
-        theorem.decide(share.share >= self.promised);
+        // The theorem allows a share of H / n^2 to fail; a sample refutes it if even the interval's upper end is less.
+        theorem.decide(share.high >= self.promised);
         // s <= n for outputs within [-1, 1], and the right side is at least 2.
         let cannot_fail = size.ln() - 0.5 * (size * log).ln() - ln_c <= 2f64.ln();
         let interval = match theorem.checked {
