@@ -3,6 +3,7 @@
 use crate::Ending;
 use crate::machine::{DeviceName, Machine};
 use crate::progress::Progress;
+use crate::spectra;
 use crate::text::{grouped, seconds};
 use clap::Args;
 use pudica_lab::recipe::builtin_names;
@@ -130,19 +131,25 @@ pub fn list(arguments: &List) -> Outcome {
             let scales: Vec<&str> = r.scales.iter().map(|scale| scale.name.as_str()).collect();
             json!({"name": r.name, "title": r.title, "source": r.source, "about": r.about, "scales": scales})
         };
-        println!("{}", serde_json::Value::from_iter(recipes.iter().map(describe)));
+        let described = recipes.iter().map(describe).chain([spectra::description_json()?]);
+        println!("{}", serde_json::Value::from_iter(described));
         return Ok(Ending::Done);
     }
     let width = recipes.iter().map(|recipe| recipe.name.len()).max().unwrap_or(0);
     for recipe in &recipes {
         println!("{:<width$}  {}; {}", recipe.name, recipe.title, recipe.source);
     }
+    let (name, title, source) = spectra::description()?;
+    println!("{name:<width$}  {title}; {source}");
     println!("\n`pudica show NAME` tells what one does and how long it takes here; `pudica run NAME` runs it.");
     Ok(Ending::Done)
 }
 
 /// The plan, and its cost here.
 pub fn show(arguments: &Show) -> Outcome {
+    if spectra::is_meant(&arguments.what.recipe) {
+        return spectra::show(arguments.what.scale.as_deref(), &arguments.what.overrides, arguments.json);
+    }
     let (plan, jobs) = (arguments.what.plan()?, arguments.what.jobs());
     let time = match arguments.no_estimate {
         true => None,
@@ -211,9 +218,6 @@ fn summarise(numbers: &[usize]) -> String {
 
 /// Runs a plan, or what is left of it, and writes its report.
 pub fn run(arguments: &Run) -> Outcome {
-    let plan = arguments.what.plan()?;
-    let trainer = arguments.what.trainer();
-    let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     let stop = Stop::new();
     let asked = stop.clone();
     ctrlc::set_handler(move || {
@@ -222,6 +226,13 @@ pub fn run(arguments: &Run) -> Outcome {
         }
         asked.request();
     })?;
+    if spectra::is_meant(&arguments.what.recipe) {
+        let What { scale, overrides, .. } = &arguments.what;
+        return spectra::run(scale.as_deref(), overrides, arguments.out.as_deref(), arguments.json, &stop);
+    }
+    let plan = arguments.what.plan()?;
+    let trainer = arguments.what.trainer();
+    let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     let progress = Progress::new(arguments.json);
     let tally = execute(&plan, &folder, arguments.what.jobs(), &trainer, &progress, &stop)?;
     if tally.stopped && tally.remaining > 0 {
@@ -238,6 +249,9 @@ pub fn run(arguments: &Run) -> Outcome {
 
 /// Writes a report again.
 pub fn report(arguments: &Report) -> Outcome {
+    if spectra::is_folder(&arguments.folder) {
+        return spectra::report(&arguments.folder, arguments.json);
+    }
     let report = pudica_report::write(&arguments.folder)?;
     match arguments.json {
         true => println!("{}", json!({"page": report.page, "figures": report.figures, "tally": report.tally})),

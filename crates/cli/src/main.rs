@@ -1,8 +1,14 @@
 //! The `pudica` command: argument parsing and printing, no science.
 
+mod bench;
 mod boolean;
+mod bounds;
+mod construct;
 mod lab;
+mod machine;
 mod progress;
+mod spectra;
+mod spectrum;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +32,9 @@ Examples:
   pudica run hahn/length-scaling                 one of them, at a scale for two CPU cores, with a report to open
   pudica boolean majority --n 21                 exact sensitivity and Fourier-Walsh spectrum of a function
   pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"   the same for an expression
+  pudica construct parity --n 16                 a transformer for PARITY built by hand, tried on every string
+  pudica bounds RUN_OR_WEIGHTS                   both sides of the theory's inequalities for a network
+  pudica spectrum relu --dim 128 --depth 4       eigenvalues of a network's kernel by degree
 
 `pudica COMMAND --help` explains each command, with examples.";
 
@@ -35,7 +44,11 @@ enum Command {
     Show(lab::Show),
     Run(lab::Run),
     Report(lab::Report),
+    Bench(bench::Arguments),
     Boolean(boolean::Arguments),
+    Bounds(bounds::Arguments),
+    Construct(construct::Arguments),
+    Spectrum(spectrum::Arguments),
 }
 
 /// How a command ended, when it did not fail.
@@ -52,7 +65,11 @@ fn main() -> ExitCode {
         Command::Show(arguments) => lab::show(&arguments),
         Command::Run(arguments) => lab::run(&arguments),
         Command::Report(arguments) => lab::report(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Boolean(arguments) => boolean::run(&arguments),
+        Command::Bounds(arguments) => bounds::run(&arguments),
+        Command::Construct(arguments) => construct::run(&arguments),
+        Command::Spectrum(arguments) => spectrum::run(&arguments),
     };
     match result {
         Ok(Ending::Done) => ExitCode::SUCCESS,

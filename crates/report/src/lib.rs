@@ -7,6 +7,7 @@ mod experiments;
 mod figure;
 mod page;
 pub mod published;
+mod spectra;
 mod sweep;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use pudica_lab::store::write_atomically;
 use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
+
+pub use spectra::{SpectraReport, write_spectra};
 
 /// What was written.
 #[derive(Clone, Debug)]
@@ -38,6 +41,14 @@ pub fn write(folder: &Path) -> Result<Report> {
     }
     write_text(&folder.join("summary.json"), &format!("{summary:#}\n"))?;
 
+    let figures = figure_files(folder, &findings.figures)?;
+    let page = folder.join("report.html");
+    write_text(&page, &page::html(&sweep, &findings))?;
+    Ok(Report { page, figures, tally: sweep.tally() })
+}
+
+/// Writes figures as SVG and PNG under `folder`/figures; returns the SVGs.
+fn figure_files(folder: &Path, drawn: &[experiments::Drawn]) -> Result<Vec<PathBuf>> {
     let drawings = folder.join("figures");
     std::fs::create_dir_all(&drawings).map_err(|source| Error::Io {
         action: "create",
@@ -45,7 +56,7 @@ pub fn write(folder: &Path) -> Result<Report> {
         source,
     })?;
     let mut figures = Vec::new();
-    for drawn in &findings.figures {
+    for drawn in drawn {
         let svg = drawn.figure.svg();
         let path = drawings.join(format!("{}.svg", drawn.file));
         write_text(&path, &svg)?;
@@ -54,9 +65,7 @@ pub fn write(folder: &Path) -> Result<Report> {
         write_bytes(&path.with_extension("png"), &png)?;
         figures.push(path);
     }
-    let page = folder.join("report.html");
-    write_text(&page, &page::html(&sweep, &findings))?;
-    Ok(Report { page, figures, tally: sweep.tally() })
+    Ok(figures)
 }
 
 fn write_text(path: &Path, text: &str) -> Result<()> {

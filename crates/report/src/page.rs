@@ -7,34 +7,63 @@ use base64::engine::general_purpose::STANDARD;
 use pudica_lab::config::Settings;
 
 use crate::experiments::{Drawn, Findings, Table};
-use crate::figure::escape;
+pub(crate) use crate::figure::escape;
 use crate::figure::png::{BOLD, REGULAR};
 use crate::sweep::Sweep;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page of a sweep.
-pub fn html(sweep: &Sweep, findings: &Findings) -> String {
-    let record = &sweep.record;
+/// What a page begins with.
+pub struct Heading<'a> {
+    /// The experiment's title.
+    pub title: &'a str,
+    /// What it belongs to.
+    pub source: &'a str,
+    /// What it shows.
+    pub about: &'a str,
+    /// The colour of the scale's badge: `paper` or `quick`.
+    pub badge: &'a str,
+    /// The scale's name.
+    pub scale: &'a str,
+    /// What the scale means.
+    pub scale_words: &'a str,
+}
+
+/// Everything up to the counts.
+pub fn opening(heading: &Heading) -> String {
     let mut page = String::new();
     let _ = writeln!(
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>",
-        escape(&record.title),
+        escape(heading.title),
         font_faces()
     );
-    let badge = if sweep.is_as_published() { "paper" } else { "quick" };
     let _ = writeln!(
         page,
-        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {badge}\">{} scale</span> {}</p></header>",
-        escape(&record.source),
-        escape(&record.title),
-        escape(&record.about),
-        escape(&record.scale),
-        scale_words(sweep)
+        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {}\">{} scale</span> {}</p></header>",
+        escape(heading.source),
+        escape(heading.title),
+        escape(heading.about),
+        heading.badge,
+        escape(heading.scale),
+        heading.scale_words
     );
+    page
+}
+
+/// The page of a sweep.
+pub fn html(sweep: &Sweep, findings: &Findings) -> String {
+    let record = &sweep.record;
+    let mut page = opening(&Heading {
+        title: &record.title,
+        source: &record.source,
+        about: &record.about,
+        badge: if sweep.is_as_published() { "paper" } else { "quick" },
+        scale: &record.scale,
+        scale_words: scale_words(sweep),
+    });
     page += &counts(sweep);
     for drawn in &findings.figures {
         page += &figure(drawn);
@@ -96,7 +125,8 @@ fn counts(sweep: &Sweep) -> String {
     format!("<div class=\"counts\">{cells}</div>\n")
 }
 
-fn figure(drawn: &Drawn) -> String {
+/// A figure with its caption.
+pub fn figure(drawn: &Drawn) -> String {
     // Each figure's clip paths need names of their own within the page.
     let svg = drawn.figure.svg();
     let svg = svg.replace("id=\"panel", &format!("id=\"{}-panel", drawn.file));
@@ -114,7 +144,7 @@ fn figure(drawn: &Drawn) -> String {
 }
 
 /// Cells are HTML of our own making, except the first of each row, which may be a user's text.
-fn table(table: &Table) -> String {
+pub fn table(table: &Table) -> String {
     let head: String = table.head.iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
     let mut rows = String::new();
     for row in &table.rows {

@@ -1,7 +1,5 @@
 //! Which network, on how many bits, cut into which tokens.
 
-use std::str::FromStr;
-
 use pudica_boolean::did_you_mean;
 use serde::{Deserialize, Serialize};
 
@@ -185,18 +183,6 @@ pub enum Kernel {
     Ck,
     /// The neural tangent kernel: everything is trained.
     Ntk,
-}
-
-impl FromStr for Kernel {
-    type Err = TheoryError;
-
-    fn from_str(text: &str) -> Result<Kernel> {
-        match text.to_ascii_lowercase().as_str() {
-            "ck" => Ok(Kernel::Ck),
-            "ntk" => Ok(Kernel::Ntk),
-            _ => Err(TheoryError::argument(format!("unknown kernel '{text}'; there are ck and ntk"))),
-        }
-    }
 }
 
 #[cfg(test)]
