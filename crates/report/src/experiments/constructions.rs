@@ -40,7 +40,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     };
     let families: Vec<Family> = starts.iter().enumerate().map(family).collect();
     let mut sharpness = panel(&families, "sharpness", Axis::linear("sharpness"), "Sharpness");
-    sharpness.marks.push(Mark::Level(PARITY_LIMIT, "limit for PARITY (Theorem 6)".into()));
+    sharpness.marks.push(Mark::Level(PARITY_LIMIT, String::new()));
     let panels = vec![
         sharpness,
         panel(&families, "blowup_theory", Axis::log("Blowup, product of (1 + N)"), "LayerNorm blowup"),
@@ -51,7 +51,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     findings.draw(
         "constructions",
         "Built by hand",
-        "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
+        "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals; dashed, the limit of Theorem 6 for PARITY. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
         Figure { panels, columns: 3, legend, note: sweep.note(), ..Figure::default() },
     );
     findings.tables.extend(families.iter().map(table));
