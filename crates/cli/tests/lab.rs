@@ -122,6 +122,37 @@ fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
     assert_eq!(rows("stopped"), rows("straight"));
 }
 
+/// What a crash leaves: a group killed at any moment, with whatever was on the disk then.
+#[cfg(unix)]
+#[test]
+fn a_killed_group_continues_to_the_same_numbers() {
+    let folder = folder();
+    let arguments = |out: &'static str| {
+        ["run", "tiny.toml", "train.steps=3000", "n=3", "--out", out, "--jobs", "1", "--together", "4"]
+    };
+    for wait in [150, 400] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
+            .args(arguments("killed"))
+            .current_dir(folder.path())
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        let _ = child.kill(); // SIGKILL; it may have ended already
+        child.wait().unwrap();
+    }
+    assert!(pudica(folder.path(), &arguments("killed")).status.success());
+    assert!(pudica(folder.path(), &["run", "tiny.toml", "train.steps=3000", "n=3", "--out", "alone"]).status.success());
+    let measures = |out: &str| -> Vec<Value> {
+        let mut runs: Vec<_> = std::fs::read_dir(folder.path().join(out).join("runs")).unwrap().collect();
+        runs.sort_by_key(|run| run.as_ref().unwrap().file_name());
+        runs.into_iter().map(|run| json(&run.unwrap().path().join("summary.json"))["measures"].clone()).collect()
+    };
+    assert_eq!(measures("killed").len(), 4);
+    assert_eq!(measures("killed"), measures("alone"));
+}
+
 #[test]
 fn a_loss_that_is_no_number_fails_one_run_and_the_sweep_goes_on() {
     let folder = folder();
@@ -129,6 +160,28 @@ fn a_loss_that_is_no_number_fails_one_run_and_the_sweep_goes_on() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("4 failed"), "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("step"), "{}", text(&output.stderr));
+}
+
+/// Whether there is a GPU here or not: nothing falls back silently, and nothing is left behind.
+#[test]
+fn a_gpu_is_used_or_missed() {
+    let folder = folder();
+    let output = pudica(folder.path(), &["run", "tiny.toml", "n=3", "--device", "cuda", "--out", "out"]);
+    let message = text(&output.stderr);
+    assert!(!message.contains("panicked"), "{message}");
+    match output.status.code() {
+        Some(0) => {
+            for run in std::fs::read_dir(folder.path().join("out/runs")).unwrap() {
+                let device = json(&run.unwrap().path().join("summary.json"))["device"].to_string();
+                assert!(device.contains("cuda"), "{device}");
+            }
+        }
+        code => {
+            assert_eq!(code, Some(2), "{message}");
+            assert!(message.contains("cuda"), "{message}");
+            assert!(!folder.path().join("out").exists());
+        }
+    }
 }
 
 #[test]
@@ -169,7 +222,13 @@ fn bad_input_gets_one_sentence() {
         (&["run", "tiny.toml", "--scale", "huge"], "huge"),
         (&["run", "wrong.toml"], "train.learning_rate"),
         (&["run", "missing.toml"], "missing.toml"),
-        (&["run", "tiny.toml", "--device", "cuda"], "cuda"),
+        (&["run", "tiny.toml", "--device", "cuda", "--reference"], "--features torch"),
+        (
+            &["run", "hahn/scratchpad", "--device", "cuda"],
+            "the encoder-decoder computes on a GPU only through LibTorch",
+        ),
+        (&["run", "tiny.toml", "--precision", "f16"], "tf32"),
+        (&["run", "tiny.toml", "--together", "0"], "0"),
         (&["run", "tiny.toml", "--jobs", "0"], "0"),
         (&["report", "nowhere"], "nowhere"),
     ] {

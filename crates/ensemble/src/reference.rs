@@ -70,7 +70,7 @@ impl Engine for Reference {
     }
 
     fn device(&self) -> String {
-        format!("{} (reference)", self.device.name())
+        format!("{} (burn)", self.device.name())
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {

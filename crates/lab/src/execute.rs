@@ -28,6 +28,10 @@ pub fn execute(
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Tally> {
+    // A device that is not there is told before anything is written.
+    if let Some(run) = plan.runs.first() {
+        trainer.company(&run.config)?;
+    }
     let folder = SweepFolder::claim(folder, plan)?;
     let jobs = jobs.clamp(1, plan.runs.len().max(1));
     let sweep = Running::new(plan, &folder, trainer, observer, stop, jobs)?;
@@ -250,12 +254,13 @@ impl<'a> Running<'a> {
         self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: run.config.label(), from_step });
     }
 
-    fn progress(&self, index: usize, step: u64, loss: f64) {
+    fn progress(&self, index: usize, step: u64, measured: f64, loss: f64) {
         let run = &self.plan.runs[index];
         let fraction = step as f64 / run.config.train.steps.max(1) as f64;
         let mut state = self.state();
         let before = state.before.get(&index).copied().unwrap_or(0.0);
-        state.in_progress.insert(index, Work::of(&run.config).train * fraction - before);
+        let work = Work::of(&run.config);
+        state.in_progress.insert(index, work.train * fraction + work.measure * measured - before);
         let (done, seconds_left) = self.how_far(&state);
         drop(state);
         self.observer.notice(&Event::Progress {
@@ -315,8 +320,8 @@ impl Listener for Telling<'_> {
         self.sweep.started(self.indices[run], from_step);
     }
 
-    fn progress(&self, run: usize, step: u64, loss: f64) {
-        self.sweep.progress(self.indices[run], step, loss);
+    fn progress(&self, run: usize, step: u64, measured: f64, loss: f64) {
+        self.sweep.progress(self.indices[run], step, measured, loss);
     }
 
     fn ended(&self, run: usize, summary: RunSummary) {

@@ -34,9 +34,10 @@ pub(crate) struct Assignment<'a> {
 }
 
 /// Hears what becomes of the runs of a group, by their places in it.
-pub(crate) trait Listener {
+pub(crate) trait Listener: Sync {
     fn started(&self, run: usize, from_step: u64);
-    fn progress(&self, run: usize, step: u64, loss: f64);
+    /// Steps made, and the part of the measuring that is done.
+    fn progress(&self, run: usize, step: u64, measured: f64, loss: f64);
     fn ended(&self, run: usize, summary: RunSummary);
 }
 
@@ -65,6 +66,7 @@ pub(crate) fn run_group(
             start: Instant::now(),
             seconds_before: last.get("seconds").and_then(Value::as_f64).unwrap_or(0.0),
             logged: last.get("step").and_then(Value::as_u64),
+            loss: last.get("train_loss").and_then(Value::as_f64).unwrap_or(f64::NAN),
         });
     }
     let mut group = Group { runs: under_way, training, listener, stop, told: Instant::now() };
@@ -98,6 +100,8 @@ struct UnderWay<'a> {
     seconds_before: f64,
     /// The last step it logged.
     logged: Option<u64>,
+    /// Its latest training loss.
+    loss: f64,
 }
 
 impl Group<'_> {
@@ -146,28 +150,27 @@ impl Group<'_> {
         for (index, run) in self.runs.iter_mut().enumerate() {
             let config = run.assignment.config;
             let log_every = (config.train.steps / LOGGED_LOSSES).max(1);
-            let mut latest = f64::NAN;
             for (step, losses) in (before + 1..).zip(losses) {
-                latest = losses[run.place];
-                if !latest.is_finite() {
-                    lost.push((index, step, latest));
+                run.loss = losses[run.place];
+                if !run.loss.is_finite() {
+                    lost.push((index, step));
                     break;
                 }
                 if config.track.every == 0 && (step.is_multiple_of(log_every) || step == config.train.steps) {
-                    run.log(step, Map::from_iter([("train_loss".into(), latest.into())]))?;
+                    run.log(step, Map::from_iter([("train_loss".into(), run.loss.into())]))?;
                 }
             }
-            if tell && latest.is_finite() {
-                self.listener.progress(run.place, before + losses.len() as u64, latest);
+            if tell && run.loss.is_finite() {
+                self.listener.progress(run.place, before + losses.len() as u64, 0.0, run.loss);
             }
         }
         if tell {
             self.told = Instant::now();
         }
         let device = self.training.device();
-        for (index, step, loss) in lost.into_iter().rev() {
+        for (index, step) in lost.into_iter().rev() {
             let run = self.runs.remove(index);
-            let lr = run.assignment.config.train.lr;
+            let (loss, lr) = (run.loss, run.assignment.config.train.lr);
             let problem =
                 format!("the loss became {loss} at step {step} (lr = {lr}); a smaller train.lr usually helps");
             let summary = run.summary(Outcome::Failed, Some(problem), step, device.clone(), Measured::default());
@@ -191,7 +194,15 @@ impl Group<'_> {
         }
         // Measuring is not resumed part-way: its noise is named by the run, so doing it again gives the same numbers.
         self.save()?;
-        let mut measured = self.training.measure(self.stop)?;
+        let (runs, listener, step) = (&self.runs, self.listener, self.training.step());
+        let mut told = Instant::now();
+        let mut progress = |part| {
+            if told.elapsed() > TELL_EVERY {
+                runs.iter().for_each(|run| listener.progress(run.place, step, part, run.loss));
+                told = Instant::now();
+            }
+        };
+        let mut measured = self.training.measure(self.stop, &mut progress)?;
         let device = self.training.device();
         for run in &self.runs {
             let Some(measured) = measured[run.place].take() else {

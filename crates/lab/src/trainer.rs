@@ -61,8 +61,8 @@ pub trait Training {
     /// The measures followed during training, on one fixed batch for each run.
     fn track(&mut self, stop: &Stop) -> Result<Vec<Map<String, Value>>>;
 
-    /// The measures taken after training. A run that is lost gets none.
-    fn measure(&mut self, stop: &Stop) -> Result<Vec<Option<Measured>>>;
+    /// The measures taken after training; a run that is lost gets none. `progress` hears how much of the measuring is done, 0 to 1.
+    fn measure(&mut self, stop: &Stop, progress: &mut (dyn FnMut(f64) + Send)) -> Result<Vec<Option<Measured>>>;
 
     /// What [`Trainer::begin`] needs to continue the run.
     fn checkpoint(&self, run: usize) -> Result<Vec<u8>>;

@@ -130,7 +130,7 @@ fn the_fast_lane_gives_the_reference_s_numbers() {
             assert!(close(*ours, *theirs, 1e-4), "{label} step {step}: {ours} against {theirs}");
         }
         let (ours, theirs) = (fast.summary.as_ref().unwrap(), reference.summary.as_ref().unwrap());
-        assert_eq!((ours.device.as_str(), theirs.device.as_str()), ("cpu", "cpu (reference)"));
+        assert_eq!((ours.device.as_str(), theirs.device.as_str()), ("cpu", "cpu (burn)"));
         let names: Vec<&String> = ours.measures.keys().collect();
         assert_eq!(names, theirs.measures.keys().collect::<Vec<_>>());
         for name in names.iter().filter(|name| !name.ends_with("_std_error")) {

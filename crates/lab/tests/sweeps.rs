@@ -197,6 +197,31 @@ fn checkpoints_of_different_steps_continue_apart() {
     assert_eq!(numbers(whole.path()), numbers(killed.path()));
 }
 
+/// A file that cannot be written (a full disk, say) ends the sweep with that error, after everything else is saved.
+#[test]
+fn an_error_in_one_run_saves_its_company() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["seed=0..4", "train.steps=2000"]);
+    let trainer = FakeTrainer { step_time: Duration::from_micros(200), together: 4 };
+    let spoil = |event: &Event| {
+        if let Event::Progress { id, .. } = event {
+            let metrics = folder.path().join("runs").join(id).join("metrics.jsonl");
+            if metrics.is_file() && *id == plan.runs[2].id {
+                std::fs::remove_file(&metrics).unwrap();
+                std::fs::create_dir(&metrics).unwrap();
+            }
+        }
+    };
+    let error = execute(&plan, folder.path(), 1, &trainer, &spoil, &Stop::new()).unwrap_err().to_string();
+    assert!(error.contains("cannot write") && error.contains(&plan.runs[2].id), "{error}");
+    let sweep = SweepFolder::open(folder.path()).unwrap();
+    for run in &plan.runs {
+        let saved = String::from_utf8(sweep.run(&run.id).checkpoint().unwrap().expect("it is saved")).unwrap();
+        let step: u64 = saved.split(' ').next().unwrap().parse().unwrap();
+        assert!(step > 0 && step < 2000, "{saved}");
+    }
+}
+
 const STAGES: &str = "
 title = 'stages'
 [quick.settings]

@@ -46,7 +46,7 @@ impl NetworkTrainer {
     /// How many runs like this one may train in lock-step.
     pub(super) fn most_together(&self, config: &RunConfig) -> Result<usize> {
         let fitting = match (self.shape(config), self.place) {
-            (None, _) => return Ok(1),
+            (None, place) => return burn_device(place, config).map(|_| 1),
             // Cores are filled by groups side by side just as well, and those keep their caches to themselves.
             (Some(_), Place::Cpu) => return Ok(self.together.unwrap_or(1)),
             (Some(shape), Place::Cuda(_)) => gpu_replicas(&shape)?,
@@ -74,12 +74,16 @@ impl NetworkTrainer {
     }
 }
 
+/// Where burn computes: on a GPU only through LibTorch.
 fn burn_device(place: Place, config: &RunConfig) -> Result<Device> {
     match place {
         Place::Cpu => Ok(Device::cpu()),
         Place::Cuda(_) => Device::parse("cuda").map_err(|error| {
-            let what = if config.model.kind == ModelKind::Encoder { "the reference" } else { "the encoder-decoder" };
-            Error::Training(format!("{what} computes on a GPU through LibTorch only: {error}"))
+            let what = match config.model.kind {
+                ModelKind::Encoder => "the reference network",
+                ModelKind::EncoderDecoder => "the encoder-decoder",
+            };
+            Error::Training(format!("{what} computes on a GPU only through LibTorch; {error}"))
         }),
     }
 }

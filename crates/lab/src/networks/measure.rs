@@ -15,6 +15,7 @@ use super::training::{NetworkRun, NetworkTraining};
 use crate::config::{ModelKind, RunConfig};
 use crate::error::Result;
 use crate::trainer::{Measured, Stop};
+use crate::work::Passes;
 
 /// The whole cube is enumerated up to this length.
 const LARGEST_CUBE: usize = 20;
@@ -26,7 +27,7 @@ const DECODED_AT_ONCE: usize = 16;
 pub(super) fn track(training: &mut NetworkTraining, stop: &Stop) -> Result<Vec<Map<String, Value>>> {
     // What decides how much is measured is the same for all runs in company.
     let config = training.runs[0].config.clone();
-    heeding(training.engine.as_mut(), stop, |engine| {
+    heeding(training.engine.as_mut(), stop, &mut |_| (), |engine| {
         let batch = Strings::Fresh { rows: config.train.batch, purpose: "track", index: 0 };
         let evaluations = evaluate(engine, [batch], true)?;
         // Fresh directions at every step, so that the curve's wiggles are not those of one draw.
@@ -50,10 +51,16 @@ pub(super) fn track(training: &mut NetworkTraining, stop: &Stop) -> Result<Vec<M
 }
 
 /// The measures taken after training, of all runs that are not lost.
-pub(super) fn after_training(training: &mut NetworkTraining, stop: &Stop) -> Result<Vec<Option<Measured>>> {
+pub(super) fn after_training(
+    training: &mut NetworkTraining,
+    stop: &Stop,
+    progress: &mut (dyn FnMut(f64) + Send),
+) -> Result<Vec<Option<Measured>>> {
     let runs = &training.runs;
-    heeding(training.engine.as_mut(), stop, |engine| {
-        let config = &runs[0].config;
+    let config = &runs[0].config;
+    let in_all = Passes::of(config).measuring;
+    let mut progress = |strings: f64| progress((strings / config.train.batch as f64 / in_all).min(1.0));
+    heeding(training.engine.as_mut(), stop, &mut progress, |engine| {
         let mut all: Vec<Results> = runs.iter().map(|_| Results::default()).collect();
         let losses = evaluations(runs, engine, &mut all)?;
         sharpnesses(runs, engine, &mut all)?;

@@ -73,8 +73,8 @@ impl Training for NetworkTraining {
         measure::track(self, stop)
     }
 
-    fn measure(&mut self, stop: &Stop) -> Result<Vec<Option<Measured>>> {
-        measure::after_training(self, stop)
+    fn measure(&mut self, stop: &Stop, progress: &mut (dyn FnMut(f64) + Send)) -> Result<Vec<Option<Measured>>> {
+        measure::after_training(self, stop, progress)
     }
 
     fn checkpoint(&self, run: usize) -> Result<Vec<u8>> {

@@ -94,8 +94,9 @@ impl Training for FakeTraining {
         Ok(self.runs.iter().map(|(_, state)| Map::from_iter([("loss".into(), (*state).into())])).collect())
     }
 
-    fn measure(&mut self, stop: &Stop) -> Result<Vec<Option<Measured>>> {
+    fn measure(&mut self, stop: &Stop, progress: &mut (dyn FnMut(f64) + Send)) -> Result<Vec<Option<Measured>>> {
         stop.check()?;
+        progress(0.5);
         let measure = |(config, state): &(RunConfig, f64)| {
             let accuracy = if config.target == "random:1" { 0.5 } else { 1.0 };
             let measures = [("eval_loss", *state), ("train_accuracy", accuracy)];
