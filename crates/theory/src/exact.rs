@@ -149,17 +149,30 @@ impl ExactEncoder {
         self.traces(strings, |trace| trace.output)
     }
 
-    /// The first layer's scores of `head` from `position`, holding `bit`, to every position holding 0 or 1: [n, 2].
-    pub fn first_scores(&self, head: usize, position: usize, bit: u8) -> Vec<[f64; 2]> {
-        let width = self.config.d / self.config.heads;
-        let own = head * width..(head + 1) * width;
+    /// The first layer's queries and keys of both bits at every position.
+    pub fn first_layer(&self) -> FirstLayer {
+        let rows = |linear: &Linear| self.embedded.chunks_exact(self.config.d).map(|row| linear.apply(row)).collect();
         let layer = &self.layers[0];
-        let query = layer.query.apply(self.embedded(position, bit));
-        let score = |at: usize, bit: u8| {
-            let key = layer.key.apply(self.embedded(at, bit));
-            dot(&query[own.clone()], &key[own.clone()]) / (width as f64).sqrt()
-        };
-        (0..self.config.n).map(|at| [score(at, 0), score(at, 1)]).collect()
+        FirstLayer { queries: rows(&layer.query), keys: rows(&layer.key), width: self.config.d / self.config.heads }
+    }
+}
+
+/// What the first layer's attention can see: there are only 2n different tokens.
+pub struct FirstLayer {
+    /// [2n][d]: row `2 * position + bit`.
+    queries: Vec<Vec<f64>>,
+    keys: Vec<Vec<f64>>,
+    /// Of a head.
+    width: usize,
+}
+
+impl FirstLayer {
+    /// The scores of `head` from `position`, holding `bit`, to every position holding 0 or 1: [n][2].
+    pub fn scores(&self, head: usize, position: usize, bit: u8) -> Vec<[f64; 2]> {
+        let own = head * self.width..(head + 1) * self.width;
+        let query = &self.queries[2 * position + usize::from(bit)][own.clone()];
+        let score = |key: &Vec<f64>| dot(query, &key[own.clone()]) / (self.width as f64).sqrt();
+        self.keys.chunks_exact(2).map(|keys| [score(&keys[0]), score(&keys[1])]).collect()
     }
 }
 

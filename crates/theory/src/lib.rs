@@ -9,7 +9,7 @@ mod file;
 pub mod spectra;
 
 pub use error::{Result, TheoryError};
-pub use exact::{ExactEncoder, NormTrace, Trace};
+pub use exact::{ExactEncoder, FirstLayer, NormTrace, Trace};
 pub use file::{load_encoder, load_run_encoder, save_encoder, shortened};
 // The command needs their names, and may not use pudica-nn itself.
 pub use pudica_nn::{EncoderConfig, Weights};

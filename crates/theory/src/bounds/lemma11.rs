@@ -40,9 +40,10 @@ impl Lemma11 {
         let bound = bound(n, DELTA);
         let mut inside = vec![true; strings.rows()];
         let (mut largest, mut mean) = (vec![vec![0.0; n]; heads], vec![vec![0.0; n]; heads]);
+        let first = encoder.first_layer();
         for head in 0..heads {
             for position in 0..n {
-                let scores = [0, 1].map(|bit| encoder.first_scores(head, position, bit));
+                let scores = [0, 1].map(|bit| first.scores(head, position, bit));
                 let rows: Vec<&[u8]> = strings.iter().collect();
                 let sums: Vec<f64> = rows.par_iter().map(|string| total_influence(&scores, position, string)).collect();
                 inside.iter_mut().zip(&sums).for_each(|(inside, sum)| *inside &= *sum <= bound);
@@ -192,7 +193,7 @@ mod tests {
         weights.data_mut().iter_mut().for_each(|weight| *weight *= 3.0);
         let encoder = ExactEncoder::new(&config, &weights).unwrap();
         for (head, position) in [(0, 0), (1, 3), (1, 5)] {
-            let scores = [0, 1].map(|bit| encoder.first_scores(head, position, bit));
+            let scores = [0, 1].map(|bit| encoder.first_layer().scores(head, position, bit));
             for string in Bits::cube(6).unwrap().iter() {
                 let (fast, slow) =
                     (total_influence(&scores, position, string), by_definition(&scores, position, string));
