@@ -33,7 +33,7 @@ fn sizes_that_cannot_be_are_explained() {
         (["--n", "0"], "at least one bit"),
         (["--batch", "0"], "at least one string"),
         (["--replicas", "0"], "replicas"),
-        (["--seconds", "-1"], "seconds"),
+        (["--seconds", "NaN"], "seconds"),
         (["--device", "tpu"], "tpu"),
     ] {
         let output = bench(&arguments);

@@ -141,14 +141,22 @@ fn the_fast_lane_gives_the_reference_s_numbers() {
 }
 
 #[test]
-fn a_loss_that_diverges_marks_the_run_failed() {
-    let folder = tempfile::tempdir().unwrap();
-    let tally = run(&plan(TINY, &["train.lr=0.01,1e30", "target=parity", "seed=0"]), folder.path(), 2, &Stop::new());
-    assert_eq!((tally.failed, tally.converged + tally.discarded), (1, 1));
-    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
-    let failed = runs[1].summary.as_ref().unwrap();
-    assert_eq!(failed.outcome, Outcome::Failed);
-    assert!(failed.problem.as_ref().unwrap().contains("at step 2"), "{failed:?}");
+fn a_loss_that_diverges_marks_the_run_failed_and_does_not_touch_its_company() {
+    let alone = tempfile::tempdir().unwrap();
+    run(&plan(TINY, &["target=parity", "seed=0"]), alone.path(), 1, &Stop::new());
+    for trainer in [NetworkTrainer::cpu(), NetworkTrainer::cpu().together(2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(TINY, &["train.lr=0.01,1e30", "target=parity", "seed=0"]);
+        let tally = run_on(&trainer, &plan, folder.path(), 1, &Stop::new());
+        assert_eq!((tally.failed, tally.converged + tally.discarded), (1, 1));
+        let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+        let failed = runs[1].summary.as_ref().unwrap();
+        assert_eq!(failed.outcome, Outcome::Failed);
+        assert!(failed.problem.as_ref().unwrap().contains("at step 2"), "{failed:?}");
+        let healthy = runs[0].summary.as_ref().unwrap();
+        let expected = SweepFolder::open(alone.path()).unwrap().runs().unwrap().remove(0).summary.unwrap();
+        assert_eq!(healthy.measures, expected.measures);
+    }
 }
 
 const STAGES: &str = "
