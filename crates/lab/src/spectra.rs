@@ -55,7 +55,7 @@ pub struct SpectraSettings {
     pub architectures: Vec<String>,
     /// Layers.
     pub depths: Vec<usize>,
-    /// Features of a layer; figures show the last.
+    /// Features of a layer; figures show the most.
     pub widths: Vec<usize>,
     /// Attention heads.
     pub heads: usize,

@@ -40,14 +40,24 @@ pub(super) fn decompose(
     dimension: usize,
     copies: usize,
 ) -> Result<Vec<Eigenvalue>> {
-    let solved = matrix
-        .self_adjoint_eigen(Side::Lower)
+    // On some kernels of low rank the solver does not converge. Away from 0 it does; a shift of the kernel's own size changes
+    // eigenvalues by no more than rounding does.
+    let size = matrix.norm_l2();
+    let shifted = |by: f64| {
+        let moved = Mat::from_fn(matrix.nrows(), matrix.ncols(), |row, column| {
+            matrix[(row, column)] + if row == column { by } else { 0.0 }
+        });
+        moved.self_adjoint_eigen(Side::Lower).map(|solved| (solved, by))
+    };
+    let (solved, shift) = shifted(0.0)
+        .or_else(|_| shifted(size))
+        .or_else(|_| shifted(1.25 * size))
         .map_err(|error| TheoryError::argument(format!("the kernel could not be diagonalised: {error:?}")))?;
     let (values, functions) = (solved.S().column_vector(), solved.U());
     let eigenvalue = |place: usize| {
         let mut shares = vec![0.0; dimension + 1];
         degrees.iter().enumerate().for_each(|(row, degree)| shares[*degree] += functions[(row, place)].powi(2));
-        Eigenvalue { value: values[place], copies, mean_degree: mean_degree(&shares), degrees: shares }
+        Eigenvalue { value: values[place] - shift, copies, mean_degree: mean_degree(&shares), degrees: shares }
     };
     Ok((0..degrees.len()).map(eigenvalue).collect())
 }

@@ -323,6 +323,23 @@ mod tests {
         }
     }
 
+    /// A kernel of low rank on which the eigensolver does not converge without help.
+    #[test]
+    fn kernels_of_low_rank_are_diagonalised() {
+        let network = Architecture::named("linear-attention", 8).unwrap().with_tokens(8).unwrap();
+        let spectrum = finite_spectrum(&network, Size { width: 64, heads: 8 }, 4).unwrap();
+        let largest = spectrum.ntk.eigen.unwrap().largest;
+        let by_degree: Vec<f64> = spectrum.ntk.mu.iter().zip(multiplicities(8)).map(|(mu, count)| mu * count).collect();
+        let trace: f64 = by_degree.iter().sum();
+        let kept: f64 = largest.iter().map(|found| found.value * found.copies as f64).sum();
+        assert!(kept > 0.9 * trace && kept < (1.0 + 1e-9) * trace, "{kept} of {trace}");
+        // Eigenfunctions are right if their degrees, weighted by eigenvalue, add up to the kernel's own.
+        for (degree, expected) in by_degree.iter().enumerate() {
+            let sum: f64 = largest.iter().map(|found| found.value * found.copies as f64 * found.degrees[degree]).sum();
+            assert!((expected - sum).abs() < trace - kept + 1e-9 * trace, "degree {degree}: {sum} of {expected}");
+        }
+    }
+
     #[test]
     fn estimates_and_refusals() {
         assert_eq!(Estimate::of(&[1.0, 3.0]), Estimate { mean: 2.0, std_error: Some(1.0) });
