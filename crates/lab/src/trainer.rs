@@ -51,7 +51,7 @@ pub trait Training {
     /// What it computes on, for the record.
     fn device(&self) -> String;
 
-    /// Makes `count` steps and returns their training losses [step][run]. A loss may be infinite or NaN: that run is lost, its later
+    /// Makes `count` steps and returns their training losses, by step and then by run. A loss may be infinite or NaN: that run is lost, its later
     /// losses mean nothing, and the others go on undisturbed.
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>>;
 
