@@ -1,6 +1,8 @@
 """The other side of bench/encoder: training steps of the same encoder in PyTorch eager.
 
-Reads lines "n steps" and answers each with the milliseconds of so many steps (after two that are not counted).
+    torch_steps.py THREADS BATCH [DEVICE]
+
+Reads lines "n steps" and answers each with the milliseconds of so many steps (after some that are not counted).
 A step draws a batch, and does what a PyTorch user writes: forward, MSE, backward, AdamW, loss.item().
 """
 import os, sys, time
@@ -14,24 +16,26 @@ class Encoder(nn.Module):
         self.enc = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.head = nn.Linear(d, 1)
     def forward(self, x):
-        positions = self.pos(torch.arange(x.size(1))).expand(x.size(0), -1, -1)
+        positions = self.pos(torch.arange(x.size(1), device=x.device)).expand(x.size(0), -1, -1)
         return self.head(self.enc(torch.cat([self.tok(x), positions], -1))[:, -1]).squeeze(-1)
 
 threads, batch = int(sys.argv[1]), int(sys.argv[2])
+device = sys.argv[3] if len(sys.argv) > 3 else "cpu"
+uncounted = 2 if device == "cpu" else 20
 torch.set_num_threads(threads)
 trainings = {}
 
 def training(n):
     if n not in trainings:
         torch.manual_seed(0)
-        model = Encoder(n)
+        model = Encoder(n).to(device)
         trainings[n] = model, torch.optim.AdamW(model.parameters(), 3e-4, weight_decay=0.1), nn.MSELoss()
     return trainings[n]
 
 def step(n):
     model, optimiser, loss_of = training(n)
     started = time.perf_counter()
-    x = torch.randint(0, 2, (batch, n))
+    x = torch.randint(0, 2, (batch, n), device=device)
     loss = loss_of(model(x), (x.sum(-1) % 2).float())
     optimiser.zero_grad()
     loss.backward()
@@ -40,9 +44,10 @@ def step(n):
     return (time.perf_counter() - started) * 1e3
 
 allocator = os.environ.get("ALLOCATOR", "glibc malloc")
-print(f"torch {torch.__version__} eager, {threads} threads, {allocator}", flush=True)
+where = f"{threads} threads, {allocator}" if device == "cpu" else torch.cuda.get_device_name()
+print(f"torch {torch.__version__} eager, {where}", flush=True)
 for line in sys.stdin:
     n, steps = map(int, line.split())
-    for _ in range(2):
+    for _ in range(uncounted):
         step(n)
     print(*(f"{step(n):.3f}" for _ in range(steps)), flush=True)

@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::machine::Machine;
 use crate::text::{number, seconds};
 use clap::{Args, Subcommand};
-use pudica_lab::{RunConfig, time};
+use pudica_lab::{Rates, RunConfig, time};
 use serde_json::json;
 use std::error::Error;
 use std::time::Duration;
@@ -76,12 +76,18 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.train.batch = encoder.batch;
     config.validate()?;
     let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
-    let timing = time(&config, encoder.replicas.into(), &encoder.machine.trainer(), budget)?;
+    let trainer = encoder.machine.trainer();
+    let timing = time(&config, encoder.replicas.into(), &trainer, budget)?;
+    let most = trainer.ceilings()?;
     let Encoder { n, batch, d, layers, heads, .. } = encoder;
     if encoder.json {
+        let rates = |rates: Option<Rates>| {
+            rates.map(|r| json!({"gb_per_second": r.bytes / 1e9, "tflop_per_second": r.flops / 1e12}))
+        };
         let object = json!({"ms_per_replica_step": timing.ms_per_replica_step, "forward_ms": timing.forward_ms,
             "replicas": timing.replicas, "device": timing.device, "spread": timing.spread, "steps_timed": timing.steps,
-            "n": n, "batch": batch, "d": d, "layers": layers, "heads": heads, "ff": config.ff()});
+            "n": n, "batch": batch, "d": d, "layers": layers, "heads": heads, "ff": config.ff(),
+            "achieved": rates(timing.rates), "ceilings": rates(most)});
         println!("{object}");
         return Ok(Ending::Done);
     }
@@ -92,6 +98,13 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     let row = |name: &str, ms: f64| println!("  {name:<22} {:>10} for each network", seconds(ms / 1000.0));
     row("a training step", timing.ms_per_replica_step);
     row("a forward pass", timing.forward_ms);
+    if let (Some(rates), Some(most)) = (timing.rates, most) {
+        let row = |name: &str, rate: f64, most: f64, unit: &str| {
+            println!("  {name:<22} {rate:>10.1} {unit} in a step; at most {most:.1} were measured here")
+        };
+        row("memory traffic", rates.bytes / 1e9, most.bytes / 1e9, "GB/s");
+        row("matrix products", rates.flops / 1e12, most.flops / 1e12, "TFLOP/s");
+    }
     let spread = number((1000.0 * timing.spread).round() / 10.0);
     println!(
         "\n  medians; half of the readings of a step lie within {spread} % of each other ({} steps timed)",

@@ -83,6 +83,15 @@ pub struct NormSummary {
     pub theory_mean: Vec<f32>,
 }
 
+/// The work of one training step of all replicas.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepWork {
+    /// Floating-point operations of its matrix products.
+    pub flops: f64,
+    /// Bytes read and written if nothing stays in caches.
+    pub bytes: f64,
+}
+
 /// An ensemble on a device. Replicas are numbered as their members were given. A replica's numbers do not depend on its
 /// company, nor on the number of threads (on a GPU: up to rounding).
 pub trait Engine: Send {
@@ -94,6 +103,11 @@ pub trait Engine: Send {
 
     /// What it computes on, for the record: "cpu", "cuda (NVIDIA H200, tf32)".
     fn device(&self) -> String;
+
+    /// What one training step of all replicas asks of the device, where it is counted; known once a step was made.
+    fn step_work(&self) -> Option<StepWork> {
+        None
+    }
 
     /// Make `count` training steps. The losses `[count][replica]` are those on each step's batch before its update. A replica whose
     /// loss is not finite is lost, which its losses show; the others go on undisturbed.

@@ -21,8 +21,8 @@ mod members;
 mod reference;
 
 pub use cpu::cpu;
-pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings};
 pub use error::EnsembleError;
-pub use gpu::{Ceilings, Gpu, Precision, StepWork, ceilings, gpu, gpu_replicas};
+pub use gpu::{Ceilings, Precision, ceilings, gpu, gpu_replicas};
 pub use measure::{response, score, shake};
 pub use reference::{one_by_one, reference};

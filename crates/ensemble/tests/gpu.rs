@@ -122,6 +122,7 @@ fn gradients_agree() {
     }
 }
 
+/// To 1e-4 of the loss; of a loss that has fallen below 0.1, to 1e-5 (training makes rounding differences grow).
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
@@ -133,7 +134,7 @@ fn losses_agree_over_a_hundred_steps() {
         for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
             for (replica, (found, expected)) in found.iter().zip(expected).enumerate() {
                 assert!(
-                    close(*found, *expected, 1e-4),
+                    (found - expected).abs() <= 1e-4 * expected.max(0.1),
                     "{} step {step} replica {replica}: {found} {expected}",
                     case.name()
                 );

@@ -40,6 +40,6 @@ pub use plan::Plan;
 pub use recipe::Recipe;
 pub use results::write_results;
 pub use store::{Outcome, RunSummary, SweepFolder};
-pub use timing::{Timing, time};
+pub use timing::{Rates, Timing, time};
 pub use trainer::{Stop, Trainer, Training};
 pub use work::{Passes, Work};

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use pudica_ensemble::StepWork;
+
 use crate::config::RunConfig;
 use crate::error::Result;
 use crate::trainer::{Start, Trainer, Training};
@@ -24,6 +26,17 @@ pub struct Timing {
     pub spread: f64,
     /// Training steps timed.
     pub steps: usize,
+    /// What a step does a second, where that is counted.
+    pub rates: Option<Rates>,
+}
+
+/// What a device does a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes read and written.
+    pub bytes: f64,
+    /// Floating-point operations of matrix products.
+    pub flops: f64,
 }
 
 /// Times training steps and forward passes of `replicas` runs like `config` in lock-step, each for about half of `budget` and at least
@@ -37,6 +50,7 @@ pub fn time(config: &RunConfig, replicas: usize, trainer: &dyn Trainer, budget: 
     let step = readings(training.as_mut(), budget / 2, |training, count| training.advance(count).map(|_| ()))?;
     let pass = readings(training.as_mut(), budget / 2, |training, count| (0..count).try_for_each(|_| training.pass()))?;
     let for_each = |seconds: f64| 1000.0 * seconds / replicas as f64;
+    let rate = |work: StepWork| Rates { bytes: work.bytes / step.median(), flops: work.flops / step.median() };
     Ok(Timing {
         device: training.device(),
         replicas,
@@ -44,6 +58,7 @@ pub fn time(config: &RunConfig, replicas: usize, trainer: &dyn Trainer, budget: 
         forward_ms: for_each(pass.median()),
         spread: (step.quantile(0.75) - step.quantile(0.25)) / step.median(),
         steps: step.times,
+        rates: training.step_work().map(rate),
     })
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pudica_ensemble::StepWork;
 use serde_json::{Map, Value};
 
 use crate::config::RunConfig;
@@ -50,6 +51,11 @@ pub trait Training {
 
     /// What it computes on, for the record.
     fn device(&self) -> String;
+
+    /// What one step of all runs asks of the device, where that is counted; known once a step was made.
+    fn step_work(&self) -> Option<StepWork> {
+        None
+    }
 
     /// Makes `count` steps and returns their training losses, by step and then by run. A loss may be infinite or NaN: that run is lost, its later
     /// losses mean nothing, and the others go on undisturbed.

@@ -10,7 +10,7 @@ use super::forward::{Inputs, Net, int, long, pointer};
 use super::measure::Measuring;
 use super::shape::{Dims, Places};
 use super::strings::{Labels, TrainingStrings};
-use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings, members};
+use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings, members};
 
 /// Steps whose losses are kept on the GPU before they are fetched.
 const LOSSES: usize = 1024;
@@ -48,17 +48,8 @@ fn training_bytes(dims: &Dims, parameters: usize, replicas: usize, strings: usiz
     Ok(4 * floats)
 }
 
-/// What one training step of all replicas asks of the GPU.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StepWork {
-    /// Floating-point operations of its matrix products.
-    pub flops: f64,
-    /// Bytes read and written if nothing stays in caches.
-    pub bytes: f64,
-}
-
-/// An ensemble on the first CUDA GPU. See [`gpu`].
-pub struct Gpu {
+/// An ensemble on the first CUDA GPU.
+pub(super) struct Gpu {
     cuda: Arc<Mutex<Cuda>>,
     pub(super) dims: Dims,
     pub(super) places: Places,
@@ -90,8 +81,7 @@ struct Optimiser {
 }
 
 impl Gpu {
-    /// An ensemble on the first CUDA GPU.
-    pub fn new(shape: Shape, mut members: Vec<Member>, precision: Precision) -> Result<Self, EnsembleError> {
+    fn new(shape: Shape, mut members: Vec<Member>, precision: Precision) -> Result<Self, EnsembleError> {
         let rows = members::check(&shape, &members)?;
         let (dims, places) = (Dims::of(&shape.encoder)?, Places::of(&shape.encoder)?);
         let shared = Cuda::open(&dims, precision)?;
@@ -153,11 +143,6 @@ impl Gpu {
             recording,
             measuring,
         })
-    }
-
-    /// What one training step asks of the GPU; known once a step was made.
-    pub fn step_work(&self) -> Option<StepWork> {
-        self.recording.as_ref().map(|recording| StepWork { flops: recording.flops, bytes: recording.bytes })
     }
 
     pub(super) fn shared(&self) -> Arc<Mutex<Cuda>> {
@@ -253,6 +238,10 @@ impl Engine for Gpu {
 
     fn device(&self) -> String {
         self.cuda.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).name().to_string()
+    }
+
+    fn step_work(&self) -> Option<StepWork> {
+        self.recording.as_ref().map(|recording| StepWork { flops: recording.flops, bytes: recording.bytes })
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {

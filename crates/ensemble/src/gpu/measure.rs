@@ -329,7 +329,7 @@ pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
     let dims = Dims { n: 1, d: 2, heads: 1, ff: 1, layers: 1, concat: true };
     let shared = Cuda::open(&dims, precision)?;
     let cuda = lock(&shared)?;
-    let length = (free_memory()? / 16).min(512 << 20).max(SIDE * SIDE);
+    let length = (free_memory()? / 16).clamp(SIDE * SIDE, 512 << 20);
     let (a, b) = (cuda.zeros::<f32>(length)?, cuda.zeros::<f32>(length)?);
     let c = cuda.zeros::<f32>(SIDE * SIDE)?;
     let square = |memory: &Memory<f32>| Matrix::at(memory.pointer(), 0, SIDE, 0);

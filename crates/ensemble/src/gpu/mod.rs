@@ -15,5 +15,5 @@ mod shape;
 mod strings;
 
 pub use cuda::Precision;
-pub use engine::{Gpu, StepWork, gpu, gpu_replicas};
+pub use engine::{gpu, gpu_replicas};
 pub use measure::{Ceilings, ceilings};

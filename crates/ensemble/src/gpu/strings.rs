@@ -7,7 +7,7 @@ use super::forward::{Net, int, long, pointer};
 use crate::{EnsembleError, Member};
 
 /// The keys [R, 8] of each member's stream of this purpose.
-pub(super) fn keys<'a>(seeds: impl Iterator<Item = u64>, purpose: &str) -> Vec<u32> {
+pub(super) fn keys(seeds: impl Iterator<Item = u64>, purpose: &str) -> Vec<u32> {
     seeds.flat_map(|seed| key(seed, purpose)).collect()
 }
 

@@ -1,11 +1,12 @@
 //! What networks are computed on. The choice of engine is made here and nowhere else.
 
-use pudica_ensemble::{Engine, Member, Precision, Shape, cpu, gpu, gpu_replicas, one_by_one};
+use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
 use pudica_nn::{Architecture, Device};
 
 use super::architecture;
 use crate::config::{ModelKind, RunConfig};
 use crate::error::{Error, Result};
+use crate::timing::Rates;
 
 /// Trains and measures networks: encoders on the fast lane, together; other networks on burn, one at a time.
 #[derive(Clone, Debug)]
@@ -41,6 +42,13 @@ impl NetworkTrainer {
     /// At most this many runs in lock-step, instead of as many as suit the device.
     pub fn together(self, most: usize) -> NetworkTrainer {
         NetworkTrainer { together: Some(most), ..self }
+    }
+
+    /// The most its device does a second, measured now; for a GPU only.
+    pub fn ceilings(&self) -> Result<Option<Rates>> {
+        let Place::Cuda(precision) = self.place else { return Ok(None) };
+        let Ceilings { copy_bytes_per_second, product_flops_per_second } = ceilings(precision)?;
+        Ok(Some(Rates { bytes: copy_bytes_per_second, flops: product_flops_per_second }))
     }
 
     /// How many runs like this one may train in lock-step.

@@ -1,7 +1,7 @@
 //! Runs in lock-step on one engine.
 
 use pudica_data::Task;
-use pudica_ensemble::{Engine, Member, Strings};
+use pudica_ensemble::{Engine, Member, StepWork, Strings};
 use pudica_nn::TrainingState;
 use serde_json::{Map, Value};
 
@@ -53,6 +53,10 @@ impl Training for NetworkTraining {
 
     fn device(&self) -> String {
         self.engine.device()
+    }
+
+    fn step_work(&self) -> Option<StepWork> {
+        self.engine.step_work()
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>> {

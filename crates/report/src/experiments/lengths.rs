@@ -137,7 +137,8 @@ fn measure_panel(sweep: &Sweep, targets: &[String], measure: &str, axis: Axis, t
         let line = Style::line(&style.colour);
         let runs: Vec<Finished> = sweep.kept().filter(|run| run.config.target == *target).collect();
         let means = by_length(&runs, measure);
-        let several = means.iter().filter(|(_, mean)| mean.count > 1);
+        // The interval from two runs says nothing and would set the scale.
+        let several = means.iter().filter(|(_, mean)| mean.count > 2);
         bands.push(Mark::Band {
             points: several.map(|(n, mean)| (*n, mean.low, mean.high)).collect(),
             style: line.clone().faint(0.15),
