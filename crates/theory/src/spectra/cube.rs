@@ -213,7 +213,7 @@ mod tests {
                 let ours = ours.next().unwrap();
                 assert!((value - ours).abs() < 1e-12 * largest, "{tokens} tokens: {value} {ours}");
             }
-            let chi = |s: usize, x: usize| if (s & x).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+            let chi = |s: usize, x: usize| if (s & x).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
             let mut mu = [0.0; 7];
             for s in 0..64usize {
                 let sum: f64 =

@@ -259,7 +259,7 @@ mod tests {
         expected.reverse();
         let ours = &spectrum.ntk.eigen.as_ref().unwrap().largest;
         assert!(ours.iter().zip(&expected).all(|(a, b)| (a.value - b).abs() < 1e-13));
-        let chi = |s: usize, x: usize| if (s & x).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let chi = |s: usize, x: usize| if (s & x).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         for degree in 0..=4u32 {
             let sets = (0..16usize).filter(|s| s.count_ones() == degree);
             let sum: f64 = sets

@@ -90,9 +90,10 @@ fn at_precision(network: &Architecture, kernel: Kernel, bits: usize) -> Result<I
 
     let exact = eigenvalues(&psi);
     let smallest = error.log10() - WANTED_LOG10;
-    let mu: Vec<Big> = exact.iter().map(|m| if m.log10() < smallest { m - m } else { m.clone() }).collect();
+    let zero = Big::new(0.0, bits);
+    let mu: Vec<Big> = exact.iter().map(|m| if m.log10() < smallest { zero.clone() } else { m.clone() }).collect();
     let weights: Vec<Big> = binomials(dimension, bits).iter().zip(&mu).map(|(count, m)| count * m).collect();
-    let total = weights.iter().fold(Big::new(0.0, bits), |sum, weight| &sum + weight);
+    let total = weights.iter().fold(zero, |sum, weight| &sum + weight);
     let twice = error.clone().times_power_of_two(1);
     let violations = (2..mu.len()).filter(|k| exact[*k] > &exact[*k - 2] + &twice).collect();
     let smallest_kept = mu.iter().filter(|m| !m.is_zero()).map(Big::log10).fold(f64::INFINITY, f64::min);

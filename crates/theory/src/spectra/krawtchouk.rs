@@ -15,8 +15,9 @@ use super::real::Big;
 /// mu_0 ... mu_d of Psi_0 ... Psi_d. The numbers must carry at least d + 64 bits.
 pub fn eigenvalues(psi: &[Big]) -> Vec<Big> {
     let dimension = psi.len() - 1;
-    let zero = psi[0].clone() - psi[0].clone();
-    let mut row = binomials(dimension, psi[0].bits());
+    let bits = psi[0].bits();
+    let zero = Big::new(0.0, bits);
+    let mut row = binomials(dimension, bits);
     let mut mu = Vec::with_capacity(dimension + 1);
     for degree in 0..=dimension {
         let sum = row.iter().zip(psi).fold(zero.clone(), |sum, (number, value)| &sum + &(number * value));
