@@ -40,4 +40,7 @@ pub enum DataError {
         /// Bits in each.
         n: usize,
     },
+    /// Synthetic tokens that cannot be drawn.
+    #[error("synthetic tokens: {0}")]
+    Tokens(String),
 }

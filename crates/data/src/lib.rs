@@ -3,6 +3,7 @@
 //! - [`Stream`]: random numbers named by (run seed, purpose, step), never by a stored generator state.
 //! - [`Bits`]: a batch of bit strings, and how such batches are drawn.
 //! - [`Target`]: the function a network is asked to learn, from a batch of strings to their labels.
+//! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 
 mod bits;
@@ -10,6 +11,7 @@ mod error;
 mod stream;
 mod target;
 mod task;
+mod tokens;
 mod training_set;
 
 pub use bits::Bits;
@@ -17,4 +19,5 @@ pub use error::DataError;
 pub use stream::Stream;
 pub use target::{Target, prefix_parities};
 pub use task::{Batch, Task};
+pub use tokens::{TokenKind, TokenSet, TokenTask};
 pub use training_set::TrainingSet;

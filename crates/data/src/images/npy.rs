@@ -1,0 +1,71 @@
+//! NumPy's `.npy` files of bytes, as CIFAR-10-C comes in: images \[count, height, width, channels\] and labels \[count\].
+
+use super::bytes::Bytes;
+use super::{Images, ImagesError, ImagesResult, Shape};
+use pudica_boolean::npy::{Header, Type, read_header};
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+/// Images \[count, height, width(, channels)\] and labels \[count\] from two files; with `rows`, only those images (of CIFAR-10-C's
+/// five blocks of 10,000, severity s is `(s - 1) * 10_000..s * 10_000`).
+pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> ImagesResult<Images> {
+    let mut file = Bytes::open(images)?;
+    let header = header_of_bytes(&mut file)?;
+    let (count, height, width, channels) = match *header.shape.as_slice() {
+        [count, height, width] => (count, height, width, 1),
+        [count, height, width, channels] => (count, height, width, channels),
+        _ => return Err(file.error(format!("an array of {} axes is no set of images", header.shape.len()))),
+    };
+    let rows = rows.unwrap_or(0..count);
+    if rows.start > rows.end || rows.end > count {
+        return Err(file.error(format!("images {} to {} of a file of {count}", rows.start, rows.end)));
+    }
+    let chosen = rows.end - rows.start;
+    let shape = Shape::checked(count, height, width, channels).map_err(|problem| file.error(problem))?;
+    let size = shape.pixels() as u64;
+    file.expect(header.values, "pixels")?;
+    file.skip(rows.start * size, "pixels")?;
+    let pixels = file.vector(chosen * size, "pixels")?;
+    file.skip((count - rows.end) * size, "pixels")?;
+    file.end("the last image")?;
+
+    let mut file = Bytes::open(labels)?;
+    let header = header_of_bytes(&mut file)?;
+    if header.shape != [count] {
+        return Err(file.error(format!("labels of shape {:?} for {count} images, not [{count}]", header.shape)));
+    }
+    let labels = file.vector(count, "labels")?;
+    file.end("the last label")?;
+    let labels = labels[rows.start as usize..rows.end as usize].to_vec();
+    Ok(Images { shape, pixels, labels })
+}
+
+fn header_of_bytes(file: &mut Bytes) -> ImagesResult<Header> {
+    match read_header(file) {
+        Ok(header) if header.dtype == Type::U8 => Ok(header),
+        Ok(_) => Err(file.error("values that are not bytes: save them as uint8")),
+        Err(problem) => Err(file.error(problem)),
+    }
+}
+
+/// Writes pixels \[count, height, width, channels\] and labels \[count\] as [`read_npy`] reads them.
+pub fn write_npy(set: &Images, images: &Path, labels: &Path) -> ImagesResult<()> {
+    let Shape { height, width, channels } = set.shape();
+    write_bytes(images, &format!("{}, {height}, {width}, {channels}", set.count()), set.pixels())?;
+    write_bytes(labels, &format!("{},", set.count()), set.labels())
+}
+
+fn write_bytes(path: &Path, shape: &str, bytes: &[u8]) -> ImagesResult<()> {
+    let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({shape}), }}");
+    // Magic, version, length and header end on a multiple of 64, after a newline.
+    let padded = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
+    let mut start = b"\x93NUMPY\x01\x00".to_vec();
+    start.extend((padded as u16).to_le_bytes());
+    start.extend(format!("{dictionary:<width$}\n", width = padded - 1).bytes());
+    let written = std::fs::File::create(path).and_then(|mut file| {
+        file.write_all(&start)?;
+        file.write_all(bytes)
+    });
+    written.map_err(|error| ImagesError::new(path, format!("cannot be written: {error}")))
+}
