@@ -64,6 +64,7 @@ pub(crate) fn run_group(
             place,
             assignment,
             start: Instant::now(),
+            company: runs.len(),
             seconds_before: last.get("seconds").and_then(Value::as_f64).unwrap_or(0.0),
             logged: last.get("step").and_then(Value::as_u64),
             loss: last.get("train_loss").and_then(Value::as_f64).unwrap_or(f64::NAN),
@@ -96,6 +97,8 @@ struct UnderWay<'a> {
     place: usize,
     assignment: &'a Assignment<'a>,
     start: Instant,
+    /// Runs that began with it: each is counted an equal share of the time, so that the seconds of all runs add up.
+    company: usize,
     /// Seconds it took before an interruption.
     seconds_before: f64,
     /// The last step it logged.
@@ -230,7 +233,7 @@ impl Group<'_> {
 
 impl UnderWay<'_> {
     fn seconds(&self) -> f64 {
-        self.seconds_before + self.start.elapsed().as_secs_f64()
+        self.seconds_before + self.start.elapsed().as_secs_f64() / self.company as f64
     }
 
     fn log(&mut self, step: u64, measures: Map<String, Value>) -> Result<()> {

@@ -40,7 +40,7 @@ pub struct RunSummary {
     pub steps: u64,
     /// Whether the evaluation loss is below the threshold.
     pub converged: bool,
-    /// Wall-clock seconds spent training and measuring, by itself or in company.
+    /// Seconds spent training and measuring; of runs that trained in company, each has an equal share.
     pub seconds: f64,
     /// What it was computed on.
     pub device: String,
