@@ -132,3 +132,34 @@ fn automata_with_and_without_scratchpad() {
     let refusal = refused(&["construct", "automaton", &path, "--n", "5"]);
     assert!(refusal.contains("ends.toml: start names 'x', which is not in states"), "{refusal}");
 }
+
+#[test]
+fn runs_can_start_from_a_construction() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recipe, out) = (folder.path().join("built.toml"), folder.path().join("out").display().to_string());
+    let text_of = |start: &str| {
+        format!(
+            "title = 'built'\nfigures = 'constructions'\n[small.settings]\nmodel = {{ d = 32, ff = 32, start = '{start}' }}\n\
+             train = {{ steps = 0, batch = 16 }}\neval.batches = 1\nmeasure = {{ batches = 2, draws = 2 }}\n\
+             [[small.sweep]]\nname = 'all'\ngrid.n = [4, 5]\n"
+        )
+    };
+    std::fs::write(&recipe, text_of("construct:parity")).unwrap();
+    let recipe = recipe.display().to_string();
+    text(&["run", &recipe, "--out", &out]);
+    let summary = std::fs::read_to_string(Path::new(&out).join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["runs"]["kept"], 2);
+    let found = &summary["by_construction"]["PARITY, gain n"];
+    assert!((found["average_sensitivity"]["5"]["mean"].as_f64().unwrap() - 5.0).abs() < 1e-9, "{found}");
+    assert!(Path::new(&out).join("report.html").exists());
+    // A run's folder is a network to bound.
+    let run = std::fs::read_dir(Path::new(&out).join("runs")).unwrap().next().unwrap().unwrap().path();
+    let bounds = json(&["bounds", run.to_str().unwrap(), "--draws", "2", "--samples", "4"]);
+    assert_eq!(bounds["shape"]["d"], 32);
+
+    std::fs::write(&recipe, text_of("random")).unwrap();
+    assert!(refused(&["run", &recipe, "--out", &out]).contains("train.steps: training needs at least one step"));
+    std::fs::write(&recipe, text_of("construct:pairty")).unwrap();
+    assert!(refused(&["run", &recipe, "--out", &out]).contains("did you mean 'parity'?"));
+}

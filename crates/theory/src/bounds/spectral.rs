@@ -19,7 +19,7 @@ pub(crate) fn one_norm(values: &[f64], columns: usize) -> f64 {
     (0..columns).map(|c| values.iter().skip(c).step_by(columns).map(|v| v.abs()).sum()).fold(0.0, f64::max)
 }
 
-/// A^T B of row-major matrices A [rows, a] and B [rows, b], where only `rows` of each count: [a, b].
+/// A^T B of row-major matrices of equally many rows and `columns` columns each: [columns, columns].
 pub(crate) fn transposed_product(a: &[f64], b: &[f64], columns: usize) -> Vec<f64> {
     let mut product = vec![0.0; columns * columns];
     for (a, b) in a.chunks_exact(columns).zip(b.chunks_exact(columns)) {
