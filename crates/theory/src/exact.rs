@@ -121,7 +121,7 @@ impl ExactEncoder {
         &self.config
     }
 
-    /// The embedding of `bit` at `position` (from 0), [d].
+    /// The embedding of `bit` at `position` (from 0): d numbers.
     pub fn embedded(&self, position: usize, bit: u8) -> &[f64] {
         let row = 2 * position + usize::from(bit);
         &self.embedded[row * self.config.d..(row + 1) * self.config.d]
@@ -159,7 +159,7 @@ impl ExactEncoder {
 
 /// What the first layer's attention can see: there are only 2n different tokens.
 pub struct FirstLayer {
-    /// [2n][d]: row `2 * position + bit`.
+    /// `[2n][d]`: row `2 * position + bit`.
     queries: Vec<Vec<f64>>,
     keys: Vec<Vec<f64>>,
     /// Of a head.
@@ -167,7 +167,7 @@ pub struct FirstLayer {
 }
 
 impl FirstLayer {
-    /// The scores of `head` from `position`, holding `bit`, to every position holding 0 or 1: [n][2].
+    /// The scores of `head` from `position`, holding `bit`, to every position holding 0 or 1: `[n][2]`.
     pub fn scores(&self, head: usize, position: usize, bit: u8) -> Vec<[f64; 2]> {
         let own = head * self.width..(head + 1) * self.width;
         let query = &self.queries[2 * position + usize::from(bit)][own.clone()];

@@ -26,7 +26,7 @@ pub struct Automaton {
     pub start: usize,
     /// For each state, whether a string ending there is accepted.
     pub accepting: Vec<bool>,
-    /// The next state for each state and symbol: [states][symbols].
+    /// The next state for each state and symbol: `[states][symbols]`.
     pub next: Vec<Vec<usize>>,
 }
 

@@ -22,9 +22,9 @@ pub struct Lemma11 {
     pub promised: f64,
     /// Inputs that do.
     pub satisfied: Share,
-    /// The largest sum over inputs, for each head and position: [heads][n].
+    /// The largest sum over inputs, for each head and position: `[heads][n]`.
     pub largest: Vec<Vec<f64>>,
-    /// The mean sum over inputs, for each head and position: [heads][n].
+    /// The mean sum over inputs, for each head and position: `[heads][n]`.
     pub mean: Vec<Vec<f64>>,
 }
 

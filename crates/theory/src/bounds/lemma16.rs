@@ -21,7 +21,7 @@ pub struct Lemma16 {
     pub satisfied: u64,
     /// Where there is least room: the influence after the LayerNorm,
     pub left: f64,
-    /// and the bound 2 I[Y] C (1 + 1/N(x)) (1 + 1/N(x')), C = max(1, |Y(x)|, |Y(x')|). (N is the standard deviation here.)
+    /// and the bound `2 I[Y] C (1 + 1/N(x)) (1 + 1/N(x'))`, C = max(1, |Y(x)|, |Y(x')|). (N is the standard deviation here.)
     pub right: f64,
 }
 
