@@ -29,13 +29,15 @@ impl Type {
     }
 }
 
-/// Type and number of the values that follow the header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Type, number and shape of the values that follow the header.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Type of each value.
     pub dtype: Type,
     /// How many there are: the product of the shape.
     pub values: u64,
+    /// The lengths of the axes, the last one varying fastest.
+    pub shape: Vec<u64>,
 }
 
 /// Reads the header, magic included; what is wrong with it otherwise.
@@ -86,7 +88,7 @@ fn parse_header(header: &str) -> Result<Header, String> {
     if after("fortran_order")?.starts_with("True") && sizes.iter().filter(|&&size| size > 1).count() > 1 {
         return Err("the .npy file is in Fortran order: save it with numpy.ascontiguousarray".into());
     }
-    Ok(Header { dtype, values })
+    Ok(Header { dtype, values, shape: sizes })
 }
 
 /// Writes `count` 64-bit floats as a one-dimensional array.
@@ -111,7 +113,7 @@ mod tests {
         write_f64(&mut file, 4, [1.0, -2.0, 0.5, 0.0].into_iter()).unwrap();
         assert_eq!((file.len() - 32) % 64, 0);
         let mut rest = &file[..];
-        assert_eq!(read_header(&mut rest).unwrap(), Header { dtype: Type::F64, values: 4 });
+        assert_eq!(read_header(&mut rest).unwrap(), Header { dtype: Type::F64, values: 4, shape: vec![4] });
         assert_eq!(rest[8..16], (-2.0f64).to_le_bytes());
     }
 

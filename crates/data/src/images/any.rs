@@ -14,7 +14,10 @@ pub fn read_any(path: &Path) -> ImagesResult<Images> {
         Some("mat") => read_svhn(path),
         Some("npy") => read_npy(path, &path.with_file_name("labels.npy"), None),
         _ if name.contains("images-idx3") => read_idx(path, &labels_beside(path, &name)),
-        _ => Err(ImagesError::new(path, "not a kind known here: a folder of classes, .bin, .mat, .npy or ...-images-idx3-ubyte")),
+        _ => Err(ImagesError::new(
+            path,
+            "not a kind known here: a folder of classes, .bin, .mat, .npy or ...-images-idx3-ubyte",
+        )),
     }
 }
 

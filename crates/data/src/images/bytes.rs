@@ -42,11 +42,18 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// The next `length` bytes, which are zlib's, unpacked as they are read.
-    pub fn unpack(&mut self, length: u64) -> Bytes<'_> {
-        let reader = ZlibDecoder::new((&mut self.reader).take(length));
+    /// Hands the next `length` bytes, which are zlib's, to `visit`, unpacked as they are read; `visit` must read them to the end.
+    pub fn unpack(&mut self, length: u64, visit: impl FnOnce(&mut Bytes) -> ImagesResult<()>) -> ImagesResult<()> {
+        let mut packed = (&mut self.reader).take(length);
         let longest = length.saturating_mul(BEST_PACKING);
-        Bytes { path: self.path, reader: Box::new(reader), position: 0, longest, of: " of a packed variable" }
+        let reader = Box::new(ZlibDecoder::new(&mut packed));
+        let mut unpacked = Bytes { path: self.path, reader, position: 0, longest, of: " of a packed variable" };
+        visit(&mut unpacked)?;
+        unpacked.end("a packed variable")?; // which compares zlib's checksum too
+        self.position += length;
+        std::io::copy(&mut packed, &mut std::io::sink())
+            .map(|_| ())
+            .map_err(|error| self.error(format!("damaged: {error}")))
     }
 
     /// The error of this file, with the place.

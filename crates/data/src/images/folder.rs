@@ -45,7 +45,8 @@ pub fn read_folder(root: &Path) -> ImagesResult<FolderImages> {
 fn entries(folder: &Path) -> ImagesResult<Vec<PathBuf>> {
     let wrong = |error: std::io::Error| ImagesError::new(folder, format!("cannot be listed: {error}"));
     let listed = std::fs::read_dir(folder).map_err(wrong)?;
-    let mut paths: Vec<PathBuf> = listed.map(|entry| entry.map(|e| e.path()).map_err(wrong)).collect::<Result<_, _>>()?;
+    let mut paths: Vec<PathBuf> =
+        listed.map(|entry| entry.map(|e| e.path()).map_err(wrong)).collect::<Result<_, _>>()?;
     paths.sort();
     Ok(paths)
 }

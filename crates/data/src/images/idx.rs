@@ -27,8 +27,12 @@ fn header<const RANK: usize>(file: &mut Bytes, what: &str) -> ImagesResult<[u64;
     let magic: [u8; 4] = file.array("its IDX header")?;
     match magic {
         [0, 0, 8, rank] if usize::from(rank) == RANK => {}
-        [0, 0, 8, rank] => return Err(file.error(format!("an IDX file of {what} has {RANK} axes, this one has {rank}"))),
-        [0, 0, kind, _] => return Err(file.error(format!("IDX values of type {kind:#04x} are not read here: bytes (0x08) are"))),
+        [0, 0, 8, rank] => {
+            return Err(file.error(format!("an IDX file of {what} has {RANK} axes, this one has {rank}")));
+        }
+        [0, 0, kind, _] => {
+            return Err(file.error(format!("IDX values of type {kind:#04x} are not read here: bytes (0x08) are")));
+        }
         _ => return Err(file.error(format!("not an IDX file: it begins with {magic:02x?}"))),
     }
     let mut sizes = [0; RANK];

@@ -27,7 +27,7 @@ pub(super) struct Variable {
     padding: u64,
 }
 
-/// Reads the header and hands each variable to `visit`, which must take all its values ([`Variable::bytes`],
+/// Reads the header and hands each variable to `visit`, which must take all its values ([`Variable::records`],
 /// [`Variable::small_integers`]) or [skip](Variable::skip) them.
 pub(super) fn read_variables(
     file: &mut Bytes,
@@ -47,16 +47,14 @@ pub(super) fn read_variables(
         let (kind, length) = (word(&start[..4]), u64::from(word(&start[4..])));
         file.expect(length, "a variable")?;
         match kind {
-            PACKED => {
-                let mut unpacked = file.unpack(length);
+            PACKED => file.unpack(length, |unpacked| {
                 let inner: [u8; 8] = unpacked.array("a packed variable's tag")?;
-                if word(&inner[..4]) == MATRIX {
-                    let variable = variable(&mut unpacked)?;
-                    visit(variable, &mut unpacked)?;
+                if word(&inner[..4]) != MATRIX {
+                    return unpacked.skip(u64::from(word(&inner[4..])), "an element that is no variable");
                 }
-                // To the end of the packed bytes, whose checksum the unpacking compares, so that the next tag is read there.
-                unpacked.end("a packed variable")?;
-            }
+                let variable = variable(unpacked)?;
+                visit(variable, unpacked)
+            })?,
             MATRIX => {
                 let variable = variable(file)?;
                 visit(variable, file)?;

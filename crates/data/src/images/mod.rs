@@ -86,7 +86,9 @@ impl Shape {
             Some(total) if total <= MAX_PIXELS => {
                 Ok(Self { height: height as usize, width: width as usize, channels: channels as usize })
             }
-            _ => Err(format!("{count} images of {height} x {width} x {channels} are more than the {MAX_PIXELS} bytes read here")),
+            _ => Err(format!(
+                "{count} images of {height} x {width} x {channels} are more than the {MAX_PIXELS} bytes read here"
+            )),
         }
     }
 }

@@ -74,7 +74,12 @@ fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
     let shape = believable(u64::from(info.height), u64::from(info.width), channels)?;
     // A block of 8 x 8 pixels takes two bits or more in the file.
     if shape.pixels() as u64 > 3 * 4 * 64 * bytes.len() as u64 {
-        return Err(format!("{} x {} pixels are announced, which {} bytes cannot hold", info.height, info.width, bytes.len()));
+        return Err(format!(
+            "{} x {} pixels are announced, which {} bytes cannot hold",
+            info.height,
+            info.width,
+            bytes.len()
+        ));
     }
     let pixels = decoder(space).decode().map_err(damaged)?;
     if pixels.len() != shape.pixels() {
