@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Variance of a bias
     #[arg(long, value_name = "V", default_value_t = 0.0, allow_hyphen_values = true)]
     bias_variance: f64,
-    /// Nonlinearity of the dense layer after each attention layer; identity: no dense layer
+    /// Nonlinearity of the dense layer after each attention layer (identity: no dense layer), or of `mlp`
     #[arg(long, value_enum)]
     activation: Option<ActivationName>,
     /// Tokens the bits are cut into, of D/T bits each (default: as square as D allows, T >= D/T)

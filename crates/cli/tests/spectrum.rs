@@ -158,6 +158,7 @@ fn the_experiment_runs_resumes_and_reports() {
 
     assert!(text(pudica(&["list"])).contains("vasudeva/spectra"));
     assert!(text(pudica(&["show", "vasudeva/spectra"])).contains("none of them trained"));
+    assert!(refused(pudica(&["run", "spectra"])).contains("did you mean `vasudeva/spectra`?"));
     assert!(refused(pudica(&["run", "vasudeva/spectra", "dimm=3"])).contains("did you mean 'dim'?"));
     assert!(refused(pudica(&["show", "vasudeva/spectra", "--scale", "paper"])).contains("quick and large"));
 }
