@@ -4,6 +4,7 @@
 //!
 //! - [`sharpness`]: noise on the weights; the loss rises, the outputs shift.
 //! - [`network_sensitivity`]: a bit flips; the output shifts, the label changes.
+//! - [`ReplaceToken`] and [`SignDiffers`]: a token is replaced; the sign of the output changes.
 //!
 //! Beside them stand plain averages over inputs: [`evaluate`] (loss and accuracy) and [`blowup`] (LayerNorm factors), and the
 //! [`parameter_norm`].
@@ -22,6 +23,7 @@ mod norms;
 mod plain;
 mod respond;
 mod sharpness;
+mod tokens;
 
 pub use blowup::{Blowup, BlowupTotals, Blowups, NormBlowup, blowup};
 pub use error::ProbeError;
@@ -35,3 +37,4 @@ pub use network_sensitivity::{
 pub use norms::parameter_norm;
 pub use respond::{Nudge, Plan, Profile, Response, respond};
 pub use sharpness::{Sharpness, SharpnessConfig, sharpness};
+pub use tokens::{ReplaceToken, SignDiffers};

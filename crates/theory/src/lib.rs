@@ -1,4 +1,5 @@
-//! Theory made runnable: bounds and their constants, hand-built transformers, and spectra of kernels on the cube.
+//! Theory made runnable: bounds and their constants, hand-built transformers, spectra of kernels on the cube, and predictors of synthetic
+//! tokens.
 
 pub mod automata;
 pub mod bounds;
@@ -7,6 +8,7 @@ mod error;
 mod exact;
 mod file;
 pub mod spectra;
+pub mod tokens;
 
 pub use error::{Result, TheoryError};
 pub use exact::{ExactEncoder, FirstLayer, NormTrace, Trace};
