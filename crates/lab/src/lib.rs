@@ -6,7 +6,7 @@
 //! - [`execute`]: makes the runs of a plan, in lock-step where they [may train together](company), telling [`Event`]s; running again
 //!   continues.
 //! - [`store`]: runs as folders.
-//! - [`spectra`]: the one experiment that trains nothing.
+//! - [`spectra`]: the one experiment that trains nothing; [`synthetic`]: one attention layer on synthetic tokens.
 //! - [`networks`]: the real training and measuring; [`trainer`]: what the rest needs of it.
 //! - [`statistics`]: what is computed from many runs.
 
@@ -25,6 +25,7 @@ mod results;
 pub mod spectra;
 pub mod statistics;
 pub mod store;
+pub mod synthetic;
 mod timing;
 pub mod trainer;
 mod work;

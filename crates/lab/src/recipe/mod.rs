@@ -145,7 +145,8 @@ impl Recipe {
             return Recipe::parse(name, &text);
         }
         // `length-scaling` is as good as `hahn/length-scaling` for a suggestion.
-        let names: Vec<&str> = builtin_names().into_iter().chain([crate::spectra::NAME]).collect();
+        let names: Vec<&str> =
+            builtin_names().into_iter().chain([crate::spectra::NAME, crate::synthetic::NAME]).collect();
         let by_last_part =
             names.iter().find(|known| known.rsplit('/').next() == Some(name)).map(|known| known.to_string());
         let nearest = by_last_part.or_else(|| pudica_boolean::nearest(name, names).map(String::from));

@@ -1,0 +1,241 @@
+//! One run: an attention layer trained by SGD on one set of sequences, and what is measured on the way.
+
+use pudica_data::{Stream, TokenKind, TokenSet, TokenTask};
+use pudica_probe::Estimate;
+use serde::{Deserialize, Serialize};
+
+use super::attention::{Attention, Tables};
+use super::plan::SyntheticSettings;
+use super::sensitivity::{sign, token_sensitivity};
+use crate::error::{Error, Result};
+use crate::trainer::Stop;
+
+/// A number for each [`TokenKind`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByKind {
+    /// Of the sparse tokens.
+    pub sparse: f64,
+    /// Of the frequent ones.
+    pub frequent: f64,
+    /// Of the others.
+    pub irrelevant: f64,
+}
+
+/// What the figures show, after some epochs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Epochs trained.
+    pub epoch: usize,
+    /// Mean logistic loss on the training set.
+    pub train_loss: f64,
+    /// Shares of right signs.
+    pub train_accuracy: f64,
+    /// On new sequences.
+    pub test_accuracy: f64,
+    /// On new sequences whose sparse tokens are those of the other label: 0 where only sparse tokens matter, 1 where only frequent ones.
+    pub ood_accuracy: f64,
+    /// Cosine of a row of U Wv^T with v_sp, v_freq and v_irrel, mean over the T rows.
+    pub alignment: ByKind,
+    /// Attention to the tokens of each kind, mean over positions and training sequences; sums to 1.
+    pub attention: ByKind,
+    /// Definition 4.3 on the training set.
+    pub sensitivity: Estimate,
+}
+
+/// log(1 + exp(-label * output)) and its derivative by the output.
+pub fn logistic(output: f64, label: f64) -> (f64, f64) {
+    let margin = label * output;
+    let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
+    (loss, -label / (1.0 + margin.exp()))
+}
+
+/// The sequences of a run.
+struct Sets {
+    train: TokenSet,
+    test: TokenSet,
+    ood: TokenSet,
+}
+
+impl Sets {
+    fn draw(task: &TokenTask, settings: &SyntheticSettings, seed: u64) -> Result<Sets> {
+        let set = |rows, flipped, purpose| task.draw(rows, flipped, &mut Stream::new(seed, purpose, 0));
+        Ok(Sets {
+            train: set(settings.train, false, "tokens-train")?,
+            test: set(settings.test, false, "tokens-test")?,
+            ood: set(settings.test, true, "tokens-ood")?,
+        })
+    }
+}
+
+/// Trains and measures; `None` if asked to stop on the way.
+pub fn train(task: &TokenTask, settings: &SyntheticSettings, seed: u64, stop: &Stop) -> Result<Option<Vec<Point>>> {
+    let sets = Sets::draw(task, settings, seed)?;
+    let width = settings.width.unwrap_or(task.vocabulary);
+    let mut layer = Attention::random(
+        task.vocabulary,
+        task.length,
+        width,
+        settings.start,
+        &mut Stream::new(seed, "tokens-start", 0),
+    );
+    let mut points = Vec::new();
+    let mut order: Vec<usize> = (0..sets.train.rows()).collect();
+    for epoch in 0..=settings.epochs {
+        if stop.requested() {
+            return Ok(None);
+        }
+        if epoch % settings.every == 0 || epoch == settings.epochs {
+            let point = measure(task, &layer.tables(), &sets, epoch);
+            if !point.train_loss.is_finite() {
+                let problem =
+                    format!("the loss is no longer a number at epoch {epoch}; take less than {}", settings.rate);
+                return Err(Error::setting("rate", problem));
+            }
+            points.push(point);
+        }
+        if epoch < settings.epochs {
+            Stream::new(seed, "tokens-order", epoch as u64).shuffle(&mut order);
+            for rows in order.chunks(settings.batch) {
+                step(&mut layer, &sets.train, rows, settings.rate);
+            }
+        }
+    }
+    Ok(Some(points))
+}
+
+/// One step of SGD on the mean logistic loss of some sequences.
+fn step(layer: &mut Attention, set: &TokenSet, rows: &[usize], rate: f64) {
+    let tables = layer.tables();
+    let mut gradient = tables.no_gradient();
+    for row in rows {
+        let (tokens, label) = set.get(*row);
+        let slope = |output: f64| logistic(output, f64::from(label)).1 / rows.len() as f64;
+        tables.add_gradient(tokens, slope, &mut gradient);
+    }
+    let gradient = layer.gradient(&gradient);
+    layer.descend(&gradient, rate);
+}
+
+fn measure(task: &TokenTask, tables: &Tables, sets: &Sets, epoch: usize) -> Point {
+    let losses = sets.train.iter().map(|(tokens, label)| logistic(tables.output(tokens), f64::from(label)).0);
+    Point {
+        epoch,
+        train_loss: losses.sum::<f64>() / sets.train.rows() as f64,
+        train_accuracy: accuracy(tables, &sets.train),
+        test_accuracy: accuracy(tables, &sets.test),
+        ood_accuracy: accuracy(tables, &sets.ood),
+        alignment: alignment(task, tables),
+        attention: attention(task, tables, &sets.train),
+        sensitivity: token_sensitivity(tables, &sets.train),
+    }
+}
+
+fn accuracy(tables: &Tables, set: &TokenSet) -> f64 {
+    let right = set.iter().filter(|(tokens, label)| sign(tables.output(tokens)) == *label).count();
+    right as f64 / set.rows() as f64
+}
+
+/// Mean cosine of the rows of U Wv^T with v_sp = e_1 - e_2 (the paper's text has e_1 - e_3, a slip), with v_freq, the sum of frequent
+/// tokens of label +1 less those of -1, and with v_irrel, the sum of irrelevant tokens.
+fn alignment(task: &TokenTask, tables: &Tables) -> ByKind {
+    let cosine = |kind: TokenKind| {
+        let direction: Vec<f64> = (0..task.vocabulary as u16)
+            .map(|token| match task.kind(token) {
+                same if same != kind => 0.0,
+                TokenKind::Irrelevant => 1.0,
+                _ => f64::from(task.polarity(token)),
+            })
+            .collect();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let of_row = |position: usize| {
+            let row = tables.seen(position);
+            let norms = (dot(row, row) * dot(&direction, &direction)).sqrt();
+            if norms > 0.0 { dot(row, &direction) / norms } else { 0.0 }
+        };
+        (0..task.length).map(of_row).sum::<f64>() / task.length as f64
+    };
+    let [sparse, frequent, irrelevant] = TokenKind::ALL.map(cosine);
+    ByKind { sparse, frequent, irrelevant }
+}
+
+fn attention(task: &TokenTask, tables: &Tables, set: &TokenSet) -> ByKind {
+    let mut mean = ByKind::default();
+    let share = 1.0 / (set.rows() * task.length) as f64;
+    for (tokens, _) in set.iter() {
+        for from in tokens {
+            let row = tables.exponentials(*from);
+            let mut sums = ByKind::default();
+            for to in tokens {
+                let sum = match task.kind(*to) {
+                    TokenKind::Sparse => &mut sums.sparse,
+                    TokenKind::Frequent => &mut sums.frequent,
+                    TokenKind::Irrelevant => &mut sums.irrelevant,
+                };
+                *sum += row[usize::from(*to)];
+            }
+            let scale = share / (sums.sparse + sums.frequent + sums.irrelevant);
+            mean.sparse += scale * sums.sparse;
+            mean.frequent += scale * sums.frequent;
+            mean.irrelevant += scale * sums.irrelevant;
+        }
+    }
+    mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: TokenTask = TokenTask { length: 10, vocabulary: 15, n_s: 2, n_f: 3, n_d: 1, m: 4 };
+
+    /// Wq = Wk = 0, U Wv^T with the same row everywhere: attention is uniform and the layer counts tokens.
+    fn counting(token_values: impl Fn(u16) -> f64) -> Tables {
+        let value = (0..15).map(token_values).collect();
+        let layer = Attention {
+            vocabulary: 15,
+            length: 10,
+            width: 1,
+            query: vec![0.0; 15],
+            key: vec![0.0; 15],
+            value,
+            head: vec![1.0; 10],
+        };
+        layer.tables()
+    }
+
+    fn sets() -> Sets {
+        let set = |flipped| TASK.draw(50, flipped, &mut Stream::new(0, "test", 0)).unwrap();
+        Sets { train: set(false), test: set(false), ood: set(true) }
+    }
+
+    /// Layers that compute the two predictors have their closed-form sensitivity, accuracies and alignments.
+    #[test]
+    fn a_layer_that_counts_is_the_predictor_that_counts() {
+        use pudica_theory::tokens::{Predictor, Tie};
+        for (predictor, kind, ood) in
+            [(Predictor::Sparse, TokenKind::Sparse, 0.0), (Predictor::Frequent, TokenKind::Frequent, 1.0)]
+        {
+            let votes = |token| if TASK.kind(token) == kind { f64::from(TASK.polarity(token)) } else { 0.0 };
+            let point = measure(&TASK, &counting(votes), &sets(), 0);
+            assert_eq!((point.train_accuracy, point.test_accuracy, point.ood_accuracy), (1.0, 1.0, ood));
+            // Sums of tenths do not cancel to 0 exactly, so ties fall to either side: between the two readings of a tie.
+            let exact = |tie| predictor.sensitivity(&TASK, tie);
+            let found = point.sensitivity.mean;
+            assert!(exact(Tie::Keeps) - 1e-9 <= found && found <= exact(Tie::Changes) + 1e-9, "{found}");
+            let cosines = if kind == TokenKind::Sparse { (1.0, 0.0) } else { (0.0, 1.0) };
+            assert!((point.alignment.sparse - cosines.0).abs() < 1e-12);
+            assert!((point.alignment.frequent - cosines.1).abs() < 1e-12);
+            let ByKind { sparse, frequent, irrelevant } = point.attention;
+            assert!((sparse - 0.2).abs() < 1e-12 && (frequent - 0.3).abs() < 1e-12 && (irrelevant - 0.5).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_logistic_loss_and_its_slope() {
+        let (loss, slope) = logistic(0.0, 1.0);
+        assert!((loss - 2f64.ln()).abs() < 1e-15 && slope == -0.5);
+        assert!(logistic(-800.0, 1.0) == (800.0, -1.0) && logistic(800.0, 1.0).0 == 0.0);
+        let difference = (logistic(0.3 + 1e-6, -1.0).0 - logistic(0.3 - 1e-6, -1.0).0) / 2e-6;
+        assert!((difference - logistic(0.3, -1.0).1).abs() < 1e-9);
+    }
+}
