@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::machine::{DeviceName, Machine};
 use crate::progress::Progress;
 use crate::spectra;
+use crate::synthetic;
 use crate::text::{grouped, seconds};
 use clap::Args;
 use pudica_lab::recipe::builtin_names;
@@ -131,7 +132,8 @@ pub fn list(arguments: &List) -> Outcome {
             let scales: Vec<&str> = r.scales.iter().map(|scale| scale.name.as_str()).collect();
             json!({"name": r.name, "title": r.title, "source": r.source, "about": r.about, "scales": scales})
         };
-        let described = recipes.iter().map(describe).chain([spectra::description_json()?]);
+        let described =
+            recipes.iter().map(describe).chain([spectra::description_json()?, synthetic::description_json()?]);
         println!("{}", serde_json::Value::from_iter(described));
         return Ok(Ending::Done);
     }
@@ -139,8 +141,9 @@ pub fn list(arguments: &List) -> Outcome {
     for recipe in &recipes {
         println!("{:<width$}  {}; {}", recipe.name, recipe.title, recipe.source);
     }
-    let (name, title, source) = spectra::description()?;
-    println!("{name:<width$}  {title}; {source}");
+    for (name, title, source) in [spectra::description()?, synthetic::description()?] {
+        println!("{name:<width$}  {title}; {source}");
+    }
     println!("\n`pudica show NAME` tells what one does and how long it takes here; `pudica run NAME` runs it.");
     Ok(Ending::Done)
 }
@@ -149,6 +152,9 @@ pub fn list(arguments: &List) -> Outcome {
 pub fn show(arguments: &Show) -> Outcome {
     if spectra::is_meant(&arguments.what.recipe) {
         return spectra::show(arguments.what.scale.as_deref(), &arguments.what.overrides, arguments.json);
+    }
+    if synthetic::is_meant(&arguments.what.recipe) {
+        return synthetic::show(arguments.what.scale.as_deref(), &arguments.what.overrides, arguments.json);
     }
     let (plan, jobs) = (arguments.what.plan()?, arguments.what.jobs());
     let time = match arguments.no_estimate {
@@ -230,6 +236,10 @@ pub fn run(arguments: &Run) -> Outcome {
         let What { scale, overrides, .. } = &arguments.what;
         return spectra::run(scale.as_deref(), overrides, arguments.out.as_deref(), arguments.json, &stop);
     }
+    if synthetic::is_meant(&arguments.what.recipe) {
+        let What { scale, overrides, .. } = &arguments.what;
+        return synthetic::run(scale.as_deref(), overrides, arguments.out.as_deref(), arguments.json, &stop);
+    }
     let plan = arguments.what.plan()?;
     let trainer = arguments.what.trainer();
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
@@ -251,6 +261,9 @@ pub fn run(arguments: &Run) -> Outcome {
 pub fn report(arguments: &Report) -> Outcome {
     if spectra::is_folder(&arguments.folder) {
         return spectra::report(&arguments.folder, arguments.json);
+    }
+    if synthetic::is_folder(&arguments.folder) {
+        return synthetic::report(&arguments.folder, arguments.json);
     }
     let report = pudica_report::write(&arguments.folder)?;
     match arguments.json {

@@ -9,6 +9,7 @@ mod machine;
 mod progress;
 mod spectra;
 mod spectrum;
+mod synthetic;
 mod text;
 
 use clap::{Parser, Subcommand};

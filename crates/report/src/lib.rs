@@ -9,6 +9,7 @@ mod page;
 pub mod published;
 mod spectra;
 mod sweep;
+mod synthetic;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
 
 pub use spectra::{SpectraReport, write_spectra};
+pub use synthetic::{SyntheticReport, write_synthetic};
 
 /// What was written.
 #[derive(Clone, Debug)]

@@ -1,4 +1,6 @@
-//! What Hahn & Rofin (2024) published, to stand beside our numbers.
+//! What Hahn & Rofin (2024) and Vasudeva et al. (2024) published, to stand beside our numbers.
+
+use pudica_data::TokenTask;
 
 /// A row of their Table 2: least squares of sharpness on n = 4..30 over converged runs.
 pub struct Table2Row {
@@ -28,6 +30,29 @@ pub const FIG_3_WINDOW: (i64, i64) = (-5_000, 15_000);
 
 /// Fig. 3 averages this many converged runs.
 pub const FIG_3_RUNS: usize = 39;
+
+/// Table 3 of Vasudeva et al. (its second and fifth rows are Table 1): n_s, n_f, n_d, m, and the sensitivity of the predictors that use
+/// only sparse and only frequent tokens.
+const TOKEN_PREDICTORS: [([usize; 4], f64, f64); 6] = [
+    ([3, 3, 1, 6], 0.0, 0.1315),
+    ([3, 5, 1, 16], 0.0, 0.2878),
+    ([3, 7, 1, 28], 0.0, 0.4502),
+    ([1, 7, 7, 10], 0.0339, 0.0),
+    ([1, 17, 7, 20], 0.0339, 0.0),
+    ([1, 32, 7, 36], 0.0339, 0.0),
+];
+
+/// The published sensitivities (sparse only, frequent only) for synthetic tokens, where there are any.
+pub fn predictor_sensitivity(task: &TokenTask) -> Option<(f64, f64)> {
+    let key = [task.n_s, task.n_f, task.n_d, task.m];
+    let found = TOKEN_PREDICTORS.iter().find(|(setting, ..)| *setting == key && task.length == 50);
+    found.map(|(_, sparse, frequent)| (*sparse, *frequent))
+}
+
+/// Whether Figure 2 and Table 1 of Vasudeva et al. show these data.
+pub fn in_figure_2(task: &TokenTask) -> bool {
+    [[3, 5, 1, 16], [1, 17, 7, 20]].contains(&[task.n_s, task.n_f, task.n_d, task.m])
+}
 
 /// What each published figure shows, in a sentence to read beside ours.
 pub fn trend(figure: &str) -> &'static str {
@@ -65,6 +90,13 @@ pub fn trend(figure: &str) -> &'static str {
         "fig15" => "Sharpness on the training strings alone is almost the same as on all strings.",
         "constructions" => {
             "Not a published figure. Theorem 6: for PARITY the limit of sharpness is at least 1, whatever the weights, as long as they stay bounded."
+        }
+        "fig2-tokens" => {
+            "Left: OOD accuracy drops to 0, alignment with the sparse direction is close to 1 and attention is highest on sparse tokens. Right: OOD accuracy stays high, alignment with the frequent direction is close to 1 and attention is highest on frequent tokens."
+        }
+        "fig10-top" => "As the left column of Figure 2: the layer uses the sparse tokens, OOD accuracy drops to 0.",
+        "fig10-bottom" => {
+            "As the right column of Figure 2: the layer uses the frequent tokens, OOD accuracy stays high."
         }
         "fig11" => "Sharpness stays low to hundreds of bits, with no clear rise.",
         _ => "",
