@@ -59,7 +59,7 @@ fn drawn(file: &str, title: &str, settings: &[&Setting], note: &str) -> Drawn {
     let mut panels = Vec::new();
     for (name, curves, range) in [
         ("accuracy", &ACCURACIES[..], Some((-0.02, 1.02))),
-        ("alignment", &ALIGNMENTS[..], None),
+        ("alignment", &ALIGNMENTS[..], Some((-0.2, 1.02))),
         ("attention", &ATTENTIONS[..], Some((0.0, 1.0))),
         ("sensitivity", &SENSITIVITY[..], None),
     ] {
