@@ -231,7 +231,9 @@ impl Cuda {
     pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, length: usize) -> Result<Memory<T>, EnsembleError> {
         let slice = self.stream.alloc_zeros::<T>(length.max(1)).map_err(|e| {
             let mebibytes = (length * size_of::<T>()) >> 20;
-            unusable(format!("{mebibytes} MiB of GPU memory could not be had ({e}); train fewer networks at once (--together)"))
+            unusable(format!(
+                "{mebibytes} MiB of GPU memory could not be had ({e}); train fewer networks at once (--together)"
+            ))
         })?;
         Ok(self.memory(slice))
     }
