@@ -4,6 +4,7 @@ mod bench;
 mod boolean;
 mod bounds;
 mod construct;
+mod data;
 mod lab;
 mod machine;
 mod progress;
@@ -36,6 +37,7 @@ Examples:
   pudica construct parity --n 16                 a transformer for PARITY built by hand, tried on every string
   pudica bounds RUN_OR_WEIGHTS                   both sides of the theory's inequalities for a network
   pudica spectrum relu --dim 128 --depth 4       eigenvalues of a network's kernel by degree
+  pudica data show cifar10 --data DIR            the images of a data set, as one picture
 
 `pudica COMMAND --help` explains each command, with examples.";
 
@@ -49,6 +51,7 @@ enum Command {
     Boolean(boolean::Arguments),
     Bounds(bounds::Arguments),
     Construct(construct::Arguments),
+    Data(data::Arguments),
     Spectrum(spectrum::Arguments),
 }
 
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Boolean(arguments) => boolean::run(&arguments),
         Command::Bounds(arguments) => bounds::run(&arguments),
         Command::Construct(arguments) => construct::run(&arguments),
+        Command::Data(arguments) => data::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
     };
     match result {

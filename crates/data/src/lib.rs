@@ -5,9 +5,11 @@
 //! - [`Target`]: the function a network is asked to learn, from a batch of strings to their labels.
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
+//! - [`corruptions`]: those of CIFAR-10-C, seeded.
 //! - [`images`]: labelled images, the files they come in, and the known data sets.
 
 mod bits;
+pub mod corruptions;
 mod error;
 pub mod images;
 mod stream;

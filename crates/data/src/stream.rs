@@ -2,7 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
+use rand_distr::{Distribution, Poisson, StandardNormal};
 use sha2::{Digest, Sha256};
 
 /// A stream of random numbers named by (run seed, purpose, step).
@@ -79,6 +79,11 @@ impl Stream {
     /// Normal with mean 0 and standard deviation 1, drawn in f64 and rounded once.
     pub fn normal_f32(&mut self) -> f32 {
         self.normal() as f32
+    }
+
+    /// A Poisson count of this mean; 0 where the mean is not a positive number (or beyond 10^19).
+    pub fn poisson(&mut self, mean: f64) -> f64 {
+        Poisson::new(mean).map_or(0.0, |poisson| poisson.sample(&mut self.generator))
     }
 
     /// Shuffle in place, every order equally likely (Fisher-Yates).

@@ -245,7 +245,7 @@ impl DataSet {
             self.check(&read, &found[0])?;
             match &mut images {
                 // The shape is that of the set, so appending cannot fail.
-                Some(all) => drop(all.append(read)),
+                Some(all) => _ = all.append(&read),
                 None => images = Some(read),
             }
             files.extend(found);

@@ -29,6 +29,7 @@ pub use cifar::read_cifar;
 pub use folder::{FolderImages, read_folder};
 pub use idx::read_idx;
 pub use npy::{read_npy, write_npy};
+pub(crate) use picture::read_picture;
 pub use sheet::ContactSheet;
 pub use svhn::read_svhn;
 
@@ -168,8 +169,8 @@ impl Images {
         if self.pixels.is_empty() { Vec::new() } else { (0..self.shape.channels).map(of_channel).collect() }
     }
 
-    /// Adds the images of another file of the same set; false, and nothing done, where the shapes differ.
-    fn append(&mut self, other: Self) -> bool {
+    /// Adds the images of another set; false, and nothing done, where the shapes differ.
+    pub fn append(&mut self, other: &Self) -> bool {
         let same = self.shape == other.shape;
         if same {
             self.pixels.extend_from_slice(&other.pixels);

@@ -9,7 +9,7 @@ use zune_jpeg::zune_core::{colorspace::ColorSpace, options::DecoderOptions};
 const LARGEST: u64 = 1 << 24;
 
 /// Shape and pixels \[height, width, channels\] of a picture; grey stays grey.
-pub(super) fn read_picture(path: &Path) -> ImagesResult<(Shape, Vec<u8>)> {
+pub(crate) fn read_picture(path: &Path) -> ImagesResult<(Shape, Vec<u8>)> {
     let wrong = |problem: String| ImagesError::new(path, problem);
     let length = std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?.len();
     if length > 16 * LARGEST {

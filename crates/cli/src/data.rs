@@ -1,0 +1,369 @@
+//! `pudica data`: image data sets that lie in a folder, listed, verified, looked at and corrupted.
+
+use crate::Ending;
+use crate::text::grouped;
+use clap::{Args, Subcommand, ValueEnum};
+use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
+use pudica_data::images::{ContactSheet, DATA_SETS, DataSet, Images, Split, Verdict, read_any, write_npy};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+type Outcome = Result<Ending, Box<dyn Error>>;
+
+/// Image data sets: which are known, whether the files in a folder are the published ones, and how the images look
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pudica data list --data DIR              the known data sets, and what of them lies in DIR
+  pudica data verify DIR                   checksums against the published ones, and every image read
+  pudica data show cifar10 --data DIR      ten images of each class as cifar10-test.png
+  pudica data show pictures/ --out a.png   the same for a folder of classes, a .npy, .mat, .bin or IDX file
+  pudica data corrupt fog --data DIR --out cifar10-c
+                                           CIFAR-10-C's fog at severities 1 to 5: cifar10-c/fog.npy and labels.npy
+  pudica data corrupt all --data DIR --sheet corruptions.png
+                                           every corruption of one image, as one picture
+
+The folder DIR holds one folder for each data set: mnist, fashion_mnist, cifar10, svhn (the folders torchvision makes for the
+first two and cifar-10-batches-bin are known too), with the files as published, gzipped or not. Instead of --data DIR, the
+environment variable PUDICA_DATA may name it.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// The known data sets, and what of them lies in the data folder
+    List(List),
+    /// Compare checksums with the published ones and read every image
+    Verify(Verify),
+    /// Counts, means and a contact sheet (PNG) of a data set, a file or a folder of pictures
+    Show(Show),
+    /// Make CIFAR-10-C's corruptions of CIFAR-10's test images, seeded
+    Corrupt(Corrupt),
+}
+
+#[derive(Args)]
+struct List {
+    #[command(flatten)]
+    place: Place,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Verify {
+    /// The data folder; without it, the one PUDICA_DATA names
+    dir: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Show {
+    /// A known data set (see `pudica data list`) or a path
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// Which part of a known data set
+    #[arg(long, value_enum, default_value = "test")]
+    split: Part,
+    /// Images of each class on the sheet
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    columns: u16,
+    /// Side of each pixel on the sheet
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
+    scale: u16,
+    /// Where the sheet goes [default: NAME-SPLIT.png]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct Corrupt {
+    /// A corruption by the name of its official file (fog, gaussian_noise, ...), or `all`
+    name: String,
+    #[command(flatten)]
+    place: Place,
+    /// Folder for NAME.npy (severities 1 to 5 one after the other, as in the official files) and labels.npy
+    #[arg(long, value_name = "FOLDER", required_unless_present = "sheet")]
+    out: Option<PathBuf>,
+    /// Picture of one image (a row for each corruption: as it was, then severities 1 to 5)
+    #[arg(long, value_name = "PNG")]
+    sheet: Option<PathBuf>,
+    /// Which image the sheet shows, by its number in the test split
+    #[arg(long, default_value_t = 0)]
+    image: usize,
+    /// Names the random numbers
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Only the first so many images
+    #[arg(long)]
+    images: Option<usize>,
+    /// Folder with frost1.png to frost5.jpg [default: DIR/corruptions]
+    #[arg(long, value_name = "FOLDER")]
+    frost: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Place {
+    /// The folder with the data sets; without it, the one PUDICA_DATA names
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Part {
+    Train,
+    Test,
+}
+
+impl From<Part> for Split {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Train => Self::Train,
+            Part::Test => Self::Test,
+        }
+    }
+}
+
+/// Runs `pudica data`.
+pub fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.command {
+        Command::List(list) => print_list(list),
+        Command::Verify(verify) => print_checks(verify),
+        Command::Show(show) => print_images(show),
+        Command::Corrupt(corrupt) => make_corruptions(corrupt),
+    }
+}
+
+/// The data folder a user gave, which must be one, or the one the environment names.
+fn data_folder(given: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    let named = || std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from);
+    match given.map(Path::to_path_buf).or_else(named) {
+        Some(folder) if !folder.is_dir() => Err(format!("{} is not a folder", folder.display())),
+        folder => Ok(folder),
+    }
+}
+
+fn required_data_folder(given: Option<&Path>) -> Result<PathBuf, String> {
+    data_folder(given)?.ok_or_else(|| "say where the data sets lie: --data DIR, or the variable PUDICA_DATA".into())
+}
+
+fn print_list(arguments: &List) -> Outcome {
+    let folder = data_folder(arguments.place.data.as_deref())?;
+    let found = |set: &DataSet, split| folder.as_ref().map(|folder| set.files(folder, split).len());
+    if arguments.json {
+        let split = |set: &DataSet, split| json!({"images": set.published(split), "files": set.file_count(split), "files_found": found(set, split)});
+        let set = |set: &DataSet| {
+            let shape = [set.shape.height, set.shape.width, set.shape.channels];
+            json!({"name": set.name, "source": set.source, "shape": shape, "classes": set.classes,
+                "train": split(set, Split::Train), "test": split(set, Split::Test)})
+        };
+        println!("{}", json!({"data": folder, "sets": DATA_SETS.iter().map(set).collect::<Vec<_>>()}));
+        return Ok(Ending::Done);
+    }
+    println!("{:<15} {:<12} {:>8} {:>8}   {:<18} about", "name", "image", "train", "test", "files here");
+    for set in &DATA_SETS {
+        let here = |split: Split| {
+            found(set, split).map_or_else(|| "-".into(), |count| format!("{count}/{}", set.file_count(split)))
+        };
+        let here = format!("{} + {}", here(Split::Train), here(Split::Test));
+        let (train, test) = (grouped(set.published(Split::Train) as u64), grouped(set.published(Split::Test) as u64));
+        println!("{:<15} {:<12} {train:>8} {test:>8}   {here:<18} {}", set.name, set.shape.to_string(), set.source);
+    }
+    match folder {
+        Some(folder) => println!("\n\"files here\": of the training and the test split, in {}", folder.display()),
+        None => println!("\nno data folder: name one with --data DIR or the variable PUDICA_DATA"),
+    }
+    Ok(Ending::Done)
+}
+
+fn print_checks(arguments: &Verify) -> Outcome {
+    let folder = required_data_folder(arguments.dir.as_deref())?;
+    let (mut files, mut splits, mut problems) = (Vec::new(), Vec::new(), 0);
+    let say = |line: String| {
+        if !arguments.json {
+            println!("{line}");
+        }
+    };
+    for set in &DATA_SETS {
+        for split in Split::ALL {
+            for check in set.verify(&folder, split) {
+                let row = match check {
+                    Ok(file) => {
+                        let (word, expected) = match file.verdict {
+                            Verdict::Official => ("as published", None),
+                            Verdict::Differs(expected) => ("DIFFERS", Some(expected)),
+                            Verdict::Unpublished => ("no checksum is published", None),
+                        };
+                        problems += usize::from(expected.is_some());
+                        let note = expected.map_or(String::new(), |md5| format!(" (published: {md5})"));
+                        say(format!("  {}  {}  {word}{note}", file.md5, file.path.display()));
+                        json!({"path": file.path, "bytes": file.bytes, "md5": file.md5, "verdict": word, "published": expected})
+                    }
+                    Err(error) => {
+                        problems += 1;
+                        say(format!("  UNREADABLE  {error}"));
+                        json!({"path": error.path, "verdict": "unreadable", "problem": error.problem})
+                    }
+                };
+                files.push(row);
+            }
+            if set.files(&folder, split).is_empty() {
+                continue;
+            }
+            let name = format!("{} {}", set.name, split.name());
+            match set.load(&folder, split) {
+                Ok(loaded) => {
+                    let (count, all) = (loaded.images.count(), loaded.published);
+                    say(format!("{name}: {} of {} images read", grouped(count as u64), grouped(all as u64)));
+                    splits.push(json!({"set": set.name, "split": split.name(), "images": count, "published": all,
+                        "label_counts": loaded.images.label_counts()}));
+                }
+                Err(error) => {
+                    problems += 1;
+                    say(format!("{name}: UNREADABLE  {error}"));
+                    splits.push(json!({"set": set.name, "split": split.name(), "problem": error.to_string()}));
+                }
+            }
+        }
+    }
+    if arguments.json {
+        println!("{}", json!({"data": folder, "files": files, "splits": splits, "problems": problems}));
+    }
+    if files.is_empty() {
+        return Err(
+            format!("no file of a known data set in {}; `pudica data list` names them", folder.display()).into()
+        );
+    }
+    if problems > 0 {
+        return Err(format!("{problems} of these differ from what is published or cannot be read").into());
+    }
+    Ok(Ending::Done)
+}
+
+/// Images to show, what they are called, names of their classes where known, and how many there would be.
+struct Shown {
+    title: String,
+    images: Images,
+    classes: Vec<String>,
+    published: Option<usize>,
+}
+
+fn shown(arguments: &Show) -> Result<Shown, Box<dyn Error>> {
+    let path = Path::new(&arguments.name);
+    let set = DataSet::named(&arguments.name);
+    if set.is_err() && path.exists() {
+        let images = read_any(path)?;
+        let name = path.file_name().map_or("images".into(), |name| name.to_string_lossy());
+        let title = name.split('.').next().unwrap_or("images").to_string();
+        return Ok(Shown { title, images, classes: Vec::new(), published: None });
+    }
+    let (set, split) = (set?, Split::from(arguments.split));
+    let loaded = set.load(&required_data_folder(arguments.place.data.as_deref())?, split)?;
+    Ok(Shown {
+        title: format!("{}-{}", set.name, split.name()),
+        images: loaded.images,
+        classes: set.classes.map(str::to_string).to_vec(),
+        published: Some(loaded.published),
+    })
+}
+
+fn print_images(arguments: &Show) -> Outcome {
+    let Shown { title, images, classes, published } = shown(arguments)?;
+    let sheet = ContactSheet::by_class(&images, usize::from(arguments.columns), usize::from(arguments.scale));
+    let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{title}.png")));
+    sheet.write_png(&out)?;
+    let (shape, statistics, counts) = (images.shape(), images.channel_statistics(), images.label_counts());
+    if arguments.json {
+        let channels: Vec<Value> =
+            statistics.iter().map(|(mean, deviation)| json!({"mean": mean, "standard_deviation": deviation})).collect();
+        let shape = [shape.height, shape.width, shape.channels];
+        let object = json!({"name": title, "images": images.count(), "published": published, "shape": shape,
+            "label_counts": counts, "channels": channels, "sheet": out});
+        println!("{object}");
+        return Ok(Ending::Done);
+    }
+    let of = published
+        .filter(|all| *all != images.count())
+        .map_or(String::new(), |all| format!(" of {}", grouped(all as u64)));
+    println!("{title}: {}{of} images of {shape}", grouped(images.count() as u64));
+    for (channel, (mean, deviation)) in statistics.iter().enumerate() {
+        let name = if statistics.len() == 1 { "grey" } else { ["red", "green", "blue"][channel] };
+        println!("  {name:<6} mean {mean:.4}  standard deviation {deviation:.4}  (of values 0 to 1)");
+    }
+    for (label, count) in counts.iter().enumerate() {
+        let class = classes.get(label).map_or("", String::as_str);
+        println!("  class {label} {class:<12} {:>7}", grouped(*count as u64));
+    }
+    let (width, height) = sheet.size();
+    println!("contact sheet ({width} x {height}, a row for each class): {}", out.display());
+    Ok(Ending::Done)
+}
+
+fn make_corruptions(arguments: &Corrupt) -> Outcome {
+    let chosen: Vec<Corruption> = match arguments.name.as_str() {
+        "all" => Corruption::ALL.map(|(corruption, _)| corruption).to_vec(),
+        name => vec![Corruption::named(name)?],
+    };
+    let data = required_data_folder(arguments.place.data.as_deref())?;
+    let frost = match chosen.contains(&Corruption::Frost) {
+        true => Some(FrostPictures::read(&arguments.frost.clone().unwrap_or_else(|| data.join("corruptions")))?),
+        false => None,
+    };
+    let all = DataSet::named("cifar10")?.load(&data, Split::Test)?.images;
+    let severities = |images: &Images, corruption| -> Result<Vec<Images>, String> {
+        (1..=5)
+            .into_par_iter()
+            .map(|level| corrupt(images, corruption, level, arguments.seed, frost.as_ref()))
+            .collect()
+    };
+    if let Some(path) = &arguments.sheet {
+        if arguments.image >= all.count() {
+            return Err(format!("image {} of {}", arguments.image, all.count()).into());
+        }
+        let image = all.select([arguments.image]);
+        let mut pictures = Vec::new();
+        for corruption in &chosen {
+            pictures.push(image.clone());
+            pictures.extend(severities(&image, *corruption)?);
+        }
+        let rows: Vec<Vec<usize>> = (0..chosen.len()).map(|row| (row * 6..row * 6 + 6).collect()).collect();
+        ContactSheet::of_rows(&joined(&pictures), &rows, 2).write_png(path)?;
+        println!("{} rows ({}): {}", chosen.len(), names(&chosen), path.display());
+    }
+    if let Some(folder) = &arguments.out {
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let images = all.select(0..arguments.images.unwrap_or(all.count()).min(all.count()));
+        for corruption in &chosen {
+            let path = folder.join(format!("{}.npy", corruption.name()));
+            let blocks = joined(&severities(&images, *corruption)?);
+            write_npy(&blocks, &path, &folder.join("labels.npy"))?;
+            println!("{}: 5 x {} images", path.display(), grouped(images.count() as u64));
+        }
+    }
+    Ok(Ending::Done)
+}
+
+fn names(corruptions: &[Corruption]) -> String {
+    corruptions.iter().map(|corruption| corruption.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Sets of one shape, one after the other.
+fn joined(sets: &[Images]) -> Images {
+    let mut all = sets[0].clone();
+    for set in &sets[1..] {
+        all.append(set);
+    }
+    all
+}
