@@ -143,7 +143,7 @@ impl TokenSet {
         self.labels.len()
     }
 
-    /// Sequence `row` [length] and its label.
+    /// Sequence `row` \[length\] and its label.
     pub fn get(&self, row: usize) -> (&[u16], i8) {
         (&self.tokens[row * self.length..(row + 1) * self.length], self.labels[row])
     }
