@@ -51,7 +51,7 @@ pub struct TokenSet {
     length: usize,
     /// [rows, length]
     tokens: Vec<u16>,
-    /// [rows], each 1 or -1
+    /// `[rows]`, each 1 or -1
     labels: Vec<i8>,
 }
 

@@ -1,9 +1,9 @@
 //! The single attention layer of Eq. 3 of Vasudeva et al. (2024) on one-hot tokens, with its gradient by hand.
 //!
-//! Phi(X) = <U, softmax(X Wq Wk^T X^T) X Wv>. Rows of X are unit vectors, so X only looks up rows of two small tables: the scores
+//! `Phi(X) = <U, softmax(X Wq Wk^T X^T) X Wv>`. Rows of X are unit vectors, so X only looks up rows of two small tables: the scores
 //! A = Wq Wk^T [M, M] and the head's view of every token at every position G = U Wv^T [T, M]. With E = exp(A),
 //!
-//! Phi(X) = sum_i N_i / Z_i,  Z_i = sum_j E[x_i, x_j],  N_i = sum_j E[x_i, x_j] G[i, x_j]:
+//! `Phi(X) = sum_i N_i / Z_i,  Z_i = sum_j E[x_i, x_j],  N_i = sum_j E[x_i, x_j] G[i, x_j]`:
 //!
 //! a sequence costs 2 T^2 multiplications and no exponential, and gradients of the four matrices are taken once for a whole batch.
 
@@ -111,17 +111,17 @@ impl Tables {
         self.vocabulary
     }
 
-    /// Row `token` of E [M].
+    /// Row `token` of E: `[M]`.
     pub fn exponentials(&self, token: u16) -> &[f64] {
         &self.exponentials[usize::from(token) * self.vocabulary..][..self.vocabulary]
     }
 
-    /// Row `position` of G = U Wv^T [M].
+    /// Row `position` of G = U Wv^T: `[M]`.
     pub fn seen(&self, position: usize) -> &[f64] {
         &self.seen[position * self.vocabulary..][..self.vocabulary]
     }
 
-    /// Phi of a sequence [T].
+    /// Phi of a sequence of `T` tokens.
     pub fn output(&self, tokens: &[u16]) -> f64 {
         (0..tokens.len()).map(|position| self.sums(tokens, position)).map(|(above, below)| above / below).sum()
     }

@@ -18,7 +18,7 @@ pub fn token_sensitivity(tables: &Tables, set: &TokenSet) -> Estimate {
     Estimate::sampled(&by_sequence)
 }
 
-/// The share of (position, token) pairs whose replacement changes the sign of the output for this sequence [T].
+/// The share of (position, token) pairs whose replacement changes the sign of the output for this sequence.
 pub fn sensitivity_at(tables: &Tables, tokens: &[u16]) -> f64 {
     let (length, vocabulary) = (tokens.len(), tables.vocabulary());
     let sums: Vec<(f64, f64)> = (0..length).map(|position| tables.sums(tokens, position)).collect();
