@@ -311,7 +311,7 @@ impl Net<'_> {
             let weights = square(own.weights.at(), head).transposed();
             self.multiply((n, width, n), 1.0, weights, dmixed, 0.0, part(qkv.at(), 2, head), r * b)?;
         }
-        self.softmax("softmax_backward", &[pointer(weights.at()), pointer(own.weights.at())], r * b * heads * n)?;
+        self.softmax("softmax_backward", &[weights.at(), own.weights.at()], r * b * heads * n)?;
         for head in 0..heads {
             let (scale, scores) = (self.score_scale(), square(weights.at(), head));
             let (queries, keys) = (part(own.qkv.at(), 0, head), part(own.qkv.at(), 1, head));

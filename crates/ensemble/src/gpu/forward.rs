@@ -245,7 +245,7 @@ impl Net<'_> {
             let (queries, keys) = (part(0, head), part(1, head).transposed());
             self.multiply((n, n, width), self.score_scale(), queries, keys, 0.0, weights(head), r * b)?;
         }
-        self.softmax("softmax", &[pointer(own.weights.at())], r * b * heads * n)?;
+        self.softmax("softmax", &[own.weights.at()], r * b * heads * n)?;
         for head in 0..heads {
             let mixed = Matrix::at(own.mixed.at(), head * width, d, n * d);
             self.multiply((n, width, n), 1.0, weights(head), part(2, head), 0.0, mixed, r * b)?;
@@ -434,16 +434,11 @@ impl Net<'_> {
         self.cuda.launch("add_bias", self.elements(rows * columns, replicas, 2.0), &arguments)
     }
 
-    pub(super) fn softmax(&self, kernel: &'static str, arrays: &[Arg], rows: usize) -> Result<(), EnsembleError> {
+    /// A kernel over rows of n scores; the first of the arrays is written too.
+    pub(super) fn softmax(&self, kernel: &'static str, arrays: &[u64], rows: usize) -> Result<(), EnsembleError> {
         let n = self.dims.n;
         let blocks = (rows.div_ceil(THREADS / 32) as u32, 1, 1);
-        let mut arguments: Vec<Arg> = arrays
-            .iter()
-            .map(|array| match array {
-                Arg::Pointer(at) => pointer(*at),
-                _ => pointer(0),
-            })
-            .collect();
+        let mut arguments: Vec<Arg> = arrays.iter().map(|array| pointer(*array)).collect();
         arguments.extend([long(rows), int(n)]);
         let floats = ((arrays.len() + 1) * rows * n) as f64;
         self.cuda.launch(kernel, Grid { blocks, threads: THREADS as u32, shared: 0, floats }, &arguments)
