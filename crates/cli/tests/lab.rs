@@ -79,7 +79,7 @@ fn a_sweep_ends_with_everything_in_its_folder_and_is_not_repeated() {
 fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
     let folder = folder();
     let arguments = |out: &'static str| {
-        ["run", "tiny.toml", "train.steps=4000", "n=3", "target=parity", "--out", out, "--jobs", "1"]
+        ["run", "tiny.toml", "train.steps=30000", "n=3", "target=parity", "--out", out, "--jobs", "1"]
     };
     let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
         .args(arguments("stopped"))
@@ -95,7 +95,7 @@ fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
         }
         std::thread::sleep(Duration::from_millis(25));
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(100));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(130), "stopped before the end, with its own code");
