@@ -112,7 +112,7 @@ fn gradients_agree() {
                 let largest = expected.iter().fold(1e-4f32, |largest, g| largest.max(g.abs()));
                 let worst = found.iter().zip(expected).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
                 assert!(
-                    worst <= 2e-5 * largest,
+                    worst <= 1e-5 * largest,
                     "{}, replica {replica}, {}: off by {worst} of {largest}",
                     case.name(),
                     parameter.name
@@ -122,7 +122,7 @@ fn gradients_agree() {
     }
 }
 
-/// To 1e-4 of the loss; of a loss that has fallen below 0.1, to 1e-5 (training makes rounding differences grow).
+/// Seen to fail on an H200: 1.02e-4 at step 82 of one replica of width 128 (docs/claims.md).
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
@@ -134,7 +134,7 @@ fn losses_agree_over_a_hundred_steps() {
         for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
             for (replica, (found, expected)) in found.iter().zip(expected).enumerate() {
                 assert!(
-                    (found - expected).abs() <= 1e-4 * expected.max(0.1),
+                    close(*found, *expected, 1e-4),
                     "{} step {step} replica {replica}: {found} {expected}",
                     case.name()
                 );
