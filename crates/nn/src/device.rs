@@ -44,6 +44,11 @@ impl Device {
         TensorCreationOptions::new(self.inner.clone()).with_dtype(self.float)
     }
 
+    /// Sets the state of the device's own generator, which dropout draws from.
+    pub(crate) fn seed(&self, seed: u64) {
+        self.inner.seed(seed);
+    }
+
     /// Options for integers.
     pub(crate) fn integers(&self) -> TensorCreationOptions {
         TensorCreationOptions::new(self.inner.clone())

@@ -6,7 +6,7 @@ use crate::Weights;
 
 /// The distribution a parameter starts from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Start {
+pub enum Start {
     /// Biases of attention, LayerNorm biases.
     Zeros,
     /// LayerNorm weights.
@@ -19,29 +19,32 @@ pub(crate) enum Start {
 
 impl Start {
     /// PyTorch's default for linear layers, weight and bias: kaiming_uniform(a = sqrt 5), that is U(±1/sqrt(fan_in)).
-    pub(crate) fn linear(fan_in: usize) -> Self {
+    pub fn linear(fan_in: usize) -> Self {
         Self::Uniform(1.0 / (fan_in as f64).sqrt())
     }
 
     /// xavier_uniform: U(±sqrt(6 / (fan_in + fan_out))).
-    pub(crate) fn xavier(fan_out: usize, fan_in: usize) -> Self {
+    pub fn xavier(fan_out: usize, fan_in: usize) -> Self {
         Self::Uniform((6.0 / (fan_in + fan_out) as f64).sqrt())
     }
 }
 
 /// A parameter before it has values.
 #[derive(Debug, Clone)]
-pub(crate) struct Blueprint {
+pub struct Blueprint {
     /// PyTorch's name.
-    pub(crate) name: String,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) start: Start,
+    pub name: String,
+    /// PyTorch's shape.
+    pub shape: Vec<usize>,
+    /// Where its values come from.
+    pub start: Start,
     /// The name whose stream the values come from: its own, or that of the parameter it starts as a copy of.
-    pub(crate) drawn_as: String,
+    pub drawn_as: String,
 }
 
 impl Blueprint {
-    pub(crate) fn new(name: impl Into<String>, shape: &[usize], start: Start) -> Self {
+    /// A parameter with a stream of its own.
+    pub fn new(name: impl Into<String>, shape: &[usize], start: Start) -> Self {
         let name = name.into();
         Self { drawn_as: name.clone(), name, shape: shape.to_vec(), start }
     }

@@ -2,9 +2,11 @@
 //!
 //! - [`Architecture`]: what a network is; [`Network`]: one with weights on a [`Device`], for prediction.
 //! - [`Weights`]: parameters as plain numbers under PyTorch's names; safetensors files.
+//! - [`classifier`]: networks that tell classes apart, on images and texts.
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
+pub mod classifier;
 #[cfg(any(feature = "torch", test))]
 mod composed;
 mod device;
@@ -28,6 +30,7 @@ pub use embedding::Embed;
 pub use encoder::EncoderConfig;
 pub use encoder_decoder::EncoderDecoderConfig;
 pub use error::NnError;
+pub use init::{Blueprint, Start};
 pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
 pub use state::TrainingState;

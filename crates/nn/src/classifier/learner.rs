@@ -1,0 +1,159 @@
+//! A classifier in training, one batch at a time.
+
+use burn::tensor::{Tensor, TensorData};
+use pudica_data::Stream;
+
+use super::model::Model;
+use super::{Classifier, Optimiser, Pass, Statistics};
+use crate::layers::to_vec;
+use crate::weights::{Stored, store};
+use crate::{Device, NnError, Weights};
+
+/// How much of a batch's statistics BatchNorm's running ones take in, PyTorch's default.
+const NEW_SHARE: f64 = 0.1;
+
+/// A classifier in training: its weights, its optimiser and how many steps it has made.
+///
+/// Dropout draws from the device's generator, seeded by (seed, "dropout", step): a resumed training goes on with the same numbers. The
+/// generator is one for the whole process, so learners that use dropout train one at a time.
+pub struct Learner<C: Classifier> {
+    model: Model<C>,
+    optimiser: Optimiser,
+    memory: Vec<Tensor<1>>,
+    step: u64,
+    seed: u64,
+    /// The loss of the latest step, still on the device.
+    loss: Option<Tensor<1>>,
+}
+
+/// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(beside)) to the loss.
+pub struct Beside<'a, I> {
+    /// As many inputs as in the batch.
+    pub input: &'a I,
+    /// What the mean squared difference is multiplied with.
+    pub weight: f64,
+}
+
+const WEIGHTS: &str = "weights.";
+const BUFFERS: &str = "buffers.";
+const MEMORY: [&str; 2] = ["memory.0.", "memory.1."];
+const STEP: &str = "step";
+
+impl<C: Classifier> Learner<C> {
+    /// Starts training from these weights; `seed` names the dropout.
+    pub fn new(
+        classifier: &C,
+        weights: &Weights,
+        optimiser: Optimiser,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, NnError> {
+        optimiser.check()?;
+        let model = Model::new(classifier, weights, &classifier.initial_buffers(), device)?;
+        let memory = (0..optimiser.memories()).map(|_| model.flat.zeros_like()).collect();
+        Ok(Self { model, optimiser, memory, step: 0, seed, loss: None })
+    }
+
+    /// Continues from the bytes of [`Learner::checkpoint`].
+    pub fn resume(
+        classifier: &C,
+        checkpoint: &[u8],
+        optimiser: Optimiser,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, NnError> {
+        optimiser.check()?;
+        let (empty, buffers) = (classifier.empty_weights()?, classifier.initial_buffers());
+        let memories = &MEMORY[..optimiser.memories()];
+        let stored = Stored::parse(checkpoint)?;
+        let sets: Vec<(&str, &Weights)> = [(WEIGHTS, &empty), (BUFFERS, &buffers)]
+            .into_iter()
+            .chain(memories.iter().map(|name| (*name, &empty)))
+            .collect();
+        stored.check_only(&sets)?;
+        let weights = stored.read(WEIGHTS, &empty)?;
+        let model = Model::new(classifier, &weights, &stored.read(BUFFERS, &buffers)?, device)?;
+        let vector = |name: &&str| -> Result<Tensor<1>, NnError> {
+            let values = stored.read(name, &empty)?.data().to_vec();
+            let count = values.len();
+            Ok(Tensor::from_data(TensorData::new(values, [count]), device.constant()))
+        };
+        let memory = memories.iter().map(vector).collect::<Result<_, _>>()?;
+        Ok(Self { model, optimiser, memory, step: stored.number(STEP)?, seed, loss: None })
+    }
+
+    /// Everything needed to continue, as one safetensors file.
+    pub fn checkpoint(&self) -> Result<Vec<u8>, NnError> {
+        let (weights, buffers) = (self.model.weights()?, self.model.buffers()?);
+        let memory = self.memory.iter().map(|memory| weights.with_data(to_vec(memory.clone())?));
+        let memory = memory.collect::<Result<Vec<_>, _>>()?;
+        let sets: Vec<(&str, &Weights)> =
+            [(WEIGHTS, &weights), (BUFFERS, &buffers)].into_iter().chain(MEMORY.into_iter().zip(&memory)).collect();
+        store(&sets, &[(STEP, self.step)])
+    }
+
+    /// Weights and buffers as one safetensors file, under PyTorch's names.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, NnError> {
+        store(&[("", &self.model.weights()?), ("", &self.model.buffers()?)], &[])
+    }
+
+    /// One step at this learning rate on a batch and its labels. Its loss stays on the device until [`Learner::loss`] asks for it, so that
+    /// a GPU need not wait for the host.
+    pub fn step(
+        &mut self,
+        input: &C::Input,
+        labels: &[usize],
+        beside: Option<Beside<C::Input>>,
+        lr: f64,
+    ) -> Result<(), NnError> {
+        self.step += 1;
+        let model = &self.model;
+        model.device.seed(Stream::new(self.seed, "dropout", self.step).word());
+        let parameters = model.parameters(true);
+        let mut pass = Pass::train();
+        let batch = model.classifier.upload(input, &model.device)?;
+        let scores = model.classifier.forward(&parameters, batch, &mut pass)?;
+        let mut loss = model.loss(scores.clone(), labels)?;
+        if let Some(beside) = beside {
+            let batch = model.classifier.upload(beside.input, &model.device)?;
+            // The statistics that BatchNorm keeps are those of the batch itself.
+            let others = model.classifier.forward(&parameters, batch, &mut Pass::train())?;
+            loss = loss + (scores - others).square().mean().mul_scalar(beside.weight);
+        }
+        let gradient = parameters.gradient(loss.backward());
+        self.loss = Some(loss.without_autodiff());
+        let weights = self.model.flat.clone();
+        self.model.flat = self.optimiser.update(weights, gradient, &mut self.memory, lr, self.step);
+        if let Pass::Train { statistics } = pass {
+            statistics.into_iter().try_for_each(|found| self.take_in(found))?;
+        }
+        Ok(())
+    }
+
+    /// The loss of the latest step, before it; `None` before the first one. Waits for the device.
+    pub fn loss(&self) -> Result<Option<f32>, NnError> {
+        let Some(loss) = &self.loss else { return Ok(None) };
+        Ok(to_vec(loss.clone())?.first().copied())
+    }
+
+    /// Steps made so far.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// The network as it is now, for prediction.
+    pub fn model(&self) -> &Model<C> {
+        &self.model
+    }
+
+    /// Moves BatchNorm's running statistics towards a batch's.
+    fn take_in(&mut self, found: Statistics) -> Result<(), NnError> {
+        for (suffix, new) in [("running_mean", found.mean), ("running_var", found.variance)] {
+            let name = format!("{}.{suffix}", found.name);
+            let old = self.model.buffers.get_mut(&name);
+            let old = old.ok_or_else(|| NnError::Layout(format!("there is no buffer {name}")))?;
+            *old = old.clone().mul_scalar(1.0 - NEW_SHARE) + new.without_autodiff().mul_scalar(NEW_SHARE);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Classifiers: whatever maps a batch of inputs to one score for each class.
+//!
+//! - [`Classifier`]: what an architecture must say of itself: its parameters and its forward pass. One file for each.
+//! - [`Model`]: a classifier with its weights on a device, for prediction and gradients.
+//! - [`Learner`]: one in training, with an [`Optimiser`], resumable.
+//!
+//! The weights lie on the device as one long vector, which the optimiser and weight noise treat as one; the layers see slices of it.
+
+mod learner;
+mod model;
+mod optimiser;
+mod parameters;
+
+use burn::tensor::{Distribution, Tensor};
+
+use crate::init::{Blueprint, draw, empty};
+use crate::{Device, NnError, Weights};
+
+pub use learner::{Beside, Learner};
+pub use model::{Model, accuracy, cross_entropy, predicted};
+pub use optimiser::Optimiser;
+pub use parameters::Parameters;
+
+/// An architecture that maps inputs to class scores.
+pub trait Classifier: Clone {
+    /// A batch as it lies in the host's memory.
+    type Input;
+    /// A batch on a device.
+    type Batch: Clone;
+
+    /// Whether such a network can be built.
+    fn check(&self) -> Result<(), NnError>;
+
+    /// How many classes it tells apart.
+    fn classes(&self) -> usize;
+
+    /// Names, shapes and initial distributions of what is trained; the names are PyTorch's.
+    fn blueprints(&self) -> Vec<Blueprint>;
+
+    /// The same of what is kept beside: running statistics of BatchNorm. No gradient flows into them and no noise is put on them.
+    fn buffers(&self) -> Vec<Blueprint> {
+        Vec::new()
+    }
+
+    /// How many inputs a batch has.
+    fn count(&self, input: &Self::Input) -> usize;
+
+    /// Puts a batch on a device; refuses one that does not fit the network.
+    fn upload(&self, input: &Self::Input, device: &Device) -> Result<Self::Batch, NnError>;
+
+    /// The scores \[batch, classes\] of a batch.
+    fn forward(&self, parameters: &Parameters, batch: Self::Batch, pass: &mut Pass) -> Result<Tensor<2>, NnError>;
+
+    /// The weights a run of this seed starts from.
+    fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
+        self.check()?;
+        Ok(draw(&self.blueprints(), seed))
+    }
+
+    /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
+    fn empty_weights(&self) -> Result<Weights, NnError> {
+        self.check()?;
+        Ok(empty(&self.blueprints()))
+    }
+
+    /// The buffers as they are before training.
+    fn initial_buffers(&self) -> Weights {
+        draw(&self.buffers(), 0)
+    }
+}
+
+/// One pass through a network: for prediction, or for training with dropout and statistics of the batch.
+pub enum Pass {
+    /// Prediction: no dropout, BatchNorm by its running statistics.
+    Evaluate,
+    /// Training. Dropout draws from the device's generator, which the [`Learner`] seeds for every step.
+    Train {
+        /// What BatchNorms found in the batch.
+        statistics: Vec<Statistics>,
+    },
+}
+
+/// What a BatchNorm found in a batch.
+pub struct Statistics {
+    /// The layer's name.
+    pub name: String,
+    /// \[channels\]
+    pub mean: Tensor<1>,
+    /// \[channels\], unbiased: what PyTorch's running variance takes in.
+    pub variance: Tensor<1>,
+}
+
+impl Pass {
+    /// A pass for training.
+    pub fn train() -> Self {
+        Self::Train { statistics: Vec::new() }
+    }
+
+    /// Whether dropout and batch statistics are at work.
+    pub fn is_training(&self) -> bool {
+        matches!(self, Self::Train { .. })
+    }
+
+    /// In training, zeroes each value with probability `rate` and scales up the others; in prediction, x as it is.
+    pub fn dropout<const D: usize>(&self, x: Tensor<D>, rate: f64) -> Tensor<D> {
+        if !self.is_training() || rate == 0.0 {
+            return x;
+        }
+        let kept = x.clone().without_autodiff().random_like(Distribution::Bernoulli(1.0 - rate));
+        x * kept.mul_scalar(1.0 / (1.0 - rate))
+    }
+
+    /// Remembers what a BatchNorm found.
+    pub fn record(&mut self, found: Statistics) {
+        if let Self::Train { statistics } = self {
+            statistics.push(found);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A classifier with weights: predictions and gradients.
+
+use std::collections::HashMap;
+
+use burn::tensor::{Int, Tensor, TensorData, activation};
+
+use super::{Classifier, Parameters, Pass};
+use crate::layers::to_vec;
+use crate::{Device, NnError, Weights};
+
+/// A classifier with its weights on a device.
+pub struct Model<C: Classifier> {
+    pub(super) classifier: C,
+    /// Names and shapes; its values are those of the beginning.
+    pub(super) layout: Weights,
+    /// \[parameters\]
+    pub(super) flat: Tensor<1>,
+    pub(super) buffer_layout: Weights,
+    pub(super) buffers: HashMap<String, Tensor<1>>,
+    pub(super) device: Device,
+}
+
+impl<C: Classifier> Model<C> {
+    /// Puts a classifier on a device.
+    pub fn new(classifier: &C, weights: &Weights, buffers: &Weights, device: &Device) -> Result<Self, NnError> {
+        classifier.empty_weights()?.check_same_layout(weights)?;
+        classifier.initial_buffers().check_same_layout(buffers)?;
+        let vector = |values: &[f32]| -> Tensor<1> {
+            Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device.constant())
+        };
+        let parts = buffers.layout().iter();
+        Ok(Self {
+            classifier: classifier.clone(),
+            layout: weights.clone(),
+            flat: vector(weights.data()),
+            buffers: parts.map(|p| (p.name.clone(), vector(&buffers.data()[p.range.clone()]))).collect(),
+            buffer_layout: buffers.clone(),
+            device: device.clone(),
+        })
+    }
+
+    /// What it is.
+    pub fn classifier(&self) -> &C {
+        &self.classifier
+    }
+
+    /// Where it computes.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Its weights, on the host.
+    pub fn weights(&self) -> Result<Weights, NnError> {
+        self.layout.with_data(to_vec(self.flat.clone())?)
+    }
+
+    /// Its buffers, on the host.
+    pub fn buffers(&self) -> Result<Weights, NnError> {
+        let mut buffers = self.buffer_layout.clone();
+        for (name, tensor) in &self.buffers {
+            let values: Vec<f32> = to_vec(tensor.clone())?;
+            if let Some(place) = buffers.get_mut(name) {
+                place.copy_from_slice(&values);
+            }
+        }
+        Ok(buffers)
+    }
+
+    /// The same network with its weights moved by `direction`, in the order of [`Weights::data`]: weight noise, or a step along a vector.
+    pub fn moved(&self, direction: &[f32]) -> Result<Self, NnError> {
+        let expected = self.layout.data().len();
+        if direction.len() != expected {
+            return Err(NnError::Layout(format!("{} values given, {expected} needed", direction.len())));
+        }
+        let direction: Tensor<1> =
+            Tensor::from_data(TensorData::new(direction.to_vec(), [expected]), self.device.constant());
+        Ok(Self {
+            classifier: self.classifier.clone(),
+            layout: self.layout.clone(),
+            flat: self.flat.clone() + direction,
+            buffer_layout: self.buffer_layout.clone(),
+            buffers: self.buffers.clone(),
+            device: self.device.clone(),
+        })
+    }
+
+    /// The scores of a batch, row-major [batch, classes].
+    pub fn predict(&self, input: &C::Input) -> Result<Vec<f32>, NnError> {
+        to_vec(self.scores(input)?)
+    }
+
+    /// [`Model::predict`] in f64, for devices that compute in f64.
+    pub fn predict_f64(&self, input: &C::Input) -> Result<Vec<f64>, NnError> {
+        to_vec(self.scores(input)?)
+    }
+
+    fn scores(&self, input: &C::Input) -> Result<Tensor<2>, NnError> {
+        let batch = self.classifier.upload(input, &self.device)?;
+        self.classifier.forward(&self.parameters(false), batch, &mut Pass::Evaluate)
+    }
+
+    /// The mean cross-entropy on a batch and its gradient in the order of [`Weights::data`], as in prediction: without dropout, BatchNorm by
+    /// its running statistics. `E` is f32, or f64 on a device that computes in f64.
+    pub fn loss_and_gradient<E: burn::tensor::Element>(
+        &self,
+        input: &C::Input,
+        labels: &[usize],
+    ) -> Result<(E, Vec<E>), NnError> {
+        let batch = self.classifier.upload(input, &self.device)?;
+        let parameters = self.parameters(true);
+        let scores = self.classifier.forward(&parameters, batch, &mut Pass::Evaluate)?;
+        let loss = self.loss(scores, labels)?;
+        let gradient = to_vec(parameters.gradient(loss.backward()))?;
+        let loss: Vec<E> = to_vec(loss.without_autodiff())?;
+        Ok((loss[0], gradient))
+    }
+
+    pub(super) fn parameters(&self, recording: bool) -> Parameters {
+        Parameters::new(&self.flat, &self.layout, &self.buffers, recording)
+    }
+
+    /// The mean cross-entropy of scores \[batch, classes\].
+    pub(super) fn loss(&self, scores: Tensor<2>, labels: &[usize]) -> Result<Tensor<1>, NnError> {
+        let [count, classes] = scores.dims();
+        if labels.len() != count {
+            return Err(NnError::Batch(format!("it has {} labels for {count} inputs", labels.len())));
+        }
+        if let Some(label) = labels.iter().find(|label| **label >= classes) {
+            return Err(NnError::Batch(format!("label {label} is not one of the network's {classes} classes")));
+        }
+        let labels: Vec<i64> = labels.iter().map(|label| *label as i64).collect();
+        let labels = Tensor::<2, Int>::from_data(TensorData::new(labels, [count, 1]), self.device.integers());
+        Ok(activation::log_softmax(scores, 1).gather(1, labels).mean().neg())
+    }
+}
+
+impl<C: Classifier<Batch = Tensor<4>>> Model<C> {
+    /// The cross-entropy of each input of a batch of images, and its gradient with respect to the pixels, as the input lies in memory.
+    pub fn input_gradient(&self, input: &C::Input, labels: &[usize]) -> Result<Vec<f32>, NnError> {
+        let batch = self.classifier.upload(input, &self.device)?.autodiff().require_grad();
+        let count = batch.dims()[0] as f64;
+        let scores = self.classifier.forward(&self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
+        // The sum, not the mean: each image's gradient is then its own, however many there are.
+        let loss = self.loss(scores, labels)?.mul_scalar(count);
+        let mut gradients = loss.backward();
+        let gradient =
+            batch.grad_remove(&mut gradients).unwrap_or_else(|| batch.clone().without_autodiff().zeros_like());
+        to_vec(gradient)
+    }
+}
+
+/// The class with the highest score, for each row of scores [count, classes].
+pub fn predicted(scores: &[f32], classes: usize) -> Vec<usize> {
+    let highest = |row: &[f32]| (1..row.len()).fold(0, |best, at| if row[at] > row[best] { at } else { best });
+    scores.chunks_exact(classes.max(1)).map(highest).collect()
+}
+
+/// The share of rows of scores [count, classes] whose highest one is the label's.
+pub fn accuracy(scores: &[f32], labels: &[usize], classes: usize) -> f64 {
+    let right = predicted(scores, classes).iter().zip(labels).filter(|(found, label)| found == label).count();
+    right as f64 / labels.len().max(1) as f64
+}
+
+/// The mean cross-entropy of scores [count, classes].
+pub fn cross_entropy(scores: &[f32], labels: &[usize], classes: usize) -> f64 {
+    let of = |(row, label): (&[f32], &usize)| {
+        let most = row.iter().fold(f64::NEG_INFINITY, |most, score| most.max(f64::from(*score)));
+        let total: f64 = row.iter().map(|score| (f64::from(*score) - most).exp()).sum();
+        most + total.ln() - f64::from(row[*label])
+    };
+    scores.chunks_exact(classes.max(1)).zip(labels).map(of).sum::<f64>() / labels.len().max(1) as f64
+}
