@@ -3,6 +3,7 @@
 //! - [`Architecture`]: what a network is; [`Network`]: one with weights on a [`Device`], for prediction.
 //! - [`Weights`]: parameters as plain numbers under PyTorch's names; safetensors files.
 //! - [`classifier`]: networks that tell classes apart, on images and texts.
+//! - [`vision`]: the networks on images.
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
@@ -22,6 +23,7 @@ mod leaves;
 mod network;
 mod state;
 mod train;
+pub mod vision;
 mod weights;
 
 pub use adamw::{AdamW, AdamWConfig};

@@ -1,0 +1,62 @@
+//! The multi-layer perceptron: every pixel an input.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use super::layers::{Activation, linear, linear_blueprints};
+use super::pictures::at_least_one;
+use super::{ImageNetwork, Images};
+use crate::NnError;
+use crate::classifier::{Parameters, Pass};
+use crate::init::Blueprint;
+
+/// Linear layers with an activation between them. Its parameters have the names of this PyTorch module:
+///
+/// ```python
+/// self.layers = nn.ModuleList([nn.Linear(pixels, hidden[0]), ..., nn.Linear(hidden[-1], classes)])
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpConfig {
+    /// What it is shown.
+    pub images: Images,
+    /// Widths of the hidden layers, the first one first. The paper: 100 for MNIST, 512 and 128 for Fashion-MNIST.
+    pub hidden: Vec<usize>,
+    /// After each hidden layer.
+    pub activation: Activation,
+}
+
+impl Default for MlpConfig {
+    fn default() -> Self {
+        Self { images: Images::MNIST, hidden: vec![512, 128], activation: Activation::LeakyRelu }
+    }
+}
+
+impl ImageNetwork for MlpConfig {
+    fn images(&self) -> &Images {
+        &self.images
+    }
+
+    fn check(&self) -> Result<(), NnError> {
+        self.hidden.iter().try_for_each(|width| at_least_one("model.hidden", *width))
+    }
+
+    fn blueprints(&self) -> Vec<Blueprint> {
+        let outputs = self.hidden.iter().copied().chain([self.images.classes]);
+        let inputs = [self.images.pixels()].into_iter().chain(self.hidden.iter().copied());
+        let layers = inputs.zip(outputs).enumerate();
+        layers.flat_map(|(layer, (inputs, outputs))| linear_blueprints(&name(layer), inputs, outputs)).collect()
+    }
+
+    fn forward(&self, parameters: &Parameters, batch: Tensor<4>, _: &mut Pass) -> Result<Tensor<2>, NnError> {
+        let mut x: Tensor<2> = batch.flatten(1, 3);
+        for layer in 0..self.hidden.len() {
+            x = self.activation.apply(linear(parameters, &name(layer), x)?);
+        }
+        linear(parameters, &name(self.hidden.len()), x)
+    }
+}
+
+fn name(layer: usize) -> String {
+    format!("layers.{layer}")
+}
