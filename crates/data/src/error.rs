@@ -40,6 +40,9 @@ pub enum DataError {
         /// Bits in each.
         n: usize,
     },
+    /// Modular arithmetic that cannot be done.
+    #[error("modular arithmetic: {0}")]
+    Modular(String),
     /// Synthetic tokens that cannot be drawn.
     #[error("synthetic tokens: {0}")]
     Tokens(String),
