@@ -81,6 +81,21 @@ impl Estimate {
         }
     }
 
+    /// The mean over everything in clusters that are independent of each other, from each cluster's (sum, count): sum of all sums over sum of
+    /// all counts. Clusters may differ in size; the standard error is over clusters (that of a ratio, by linearisation), which for
+    /// equal sizes is the usual one of the clusters' means.
+    pub fn clustered(clusters: &[(f64, f64)]) -> Self {
+        let (sum, count) =
+            clusters.iter().fold((0.0, 0.0), |(sum, count), cluster| (sum + cluster.0, count + cluster.1));
+        let mean = if count > 0.0 { sum / count } else { 0.0 };
+        let samples = clusters.len();
+        let std_error = (samples >= 2 && count > 0.0).then(|| {
+            let spread: f64 = clusters.iter().map(|(sum, count)| (sum - mean * count).powi(2)).sum();
+            (spread * samples as f64 / (samples - 1) as f64).sqrt() / count
+        });
+        Self { mean, std_error, samples: samples as u64, exact: false }
+    }
+
     /// The 95 % confidence interval by the normal approximation, where the standard error is known.
     pub fn ci95(&self) -> Option<(f64, f64)> {
         self.std_error.map(|error| (self.mean - 1.96 * error, self.mean + 1.96 * error))
@@ -108,6 +123,38 @@ mod tests {
     fn a_large_offset_does_not_drown_the_spread() {
         let moments: Moments = (0..1000).map(|i| 1e9 + f64::from(i % 2)).collect();
         assert!((moments.variance().unwrap() - 0.25 * 1000.0 / 999.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn clusters_of_one_size_are_their_means_and_others_count_by_size() {
+        let means = [0.5, 0.25, 0.75, 1.0];
+        let equal = Estimate::clustered(&means.map(|mean| (8.0 * mean, 8.0)));
+        let plain = Estimate::sampled(&means.into_iter().collect());
+        assert!((equal.mean - plain.mean).abs() < 1e-12);
+        assert!((equal.std_error.unwrap() - plain.std_error.unwrap()).abs() < 1e-12);
+        // All values are 0 or 1; the mean is over values, not over clusters.
+        assert_eq!(Estimate::clustered(&[(1.0, 1.0), (0.0, 9.0)]).mean, 0.1);
+        assert_eq!(Estimate::clustered(&[(1.0, 2.0)]).std_error, None);
+        assert_eq!(Estimate::clustered(&[]).mean, 0.0);
+    }
+
+    /// Sequences of random lengths whose every position answers with its sequence's own probability: the standard error is that which
+    /// repeating the whole experiment shows.
+    #[test]
+    fn the_error_over_unequal_clusters_is_the_spread_of_repetitions() {
+        let mut noise = pudica_data::Stream::new(0, "clusters", 0);
+        let mut repeat = || {
+            let mut cluster = || {
+                let (count, chance) = (1 + noise.below(20), noise.uniform());
+                ((0..count).filter(|_| noise.uniform() < chance).count() as f64, count as f64)
+            };
+            Estimate::clustered(&(0..50).map(|_| cluster()).collect::<Vec<_>>())
+        };
+        let repeated: Vec<Estimate> = (0..400).map(|_| repeat()).collect();
+        let spread: Moments = repeated.iter().map(|estimate| estimate.mean).collect();
+        let said: Moments = repeated.iter().filter_map(|estimate| estimate.std_error).collect();
+        assert!((said.mean() / spread.variance().unwrap().sqrt() - 1.0).abs() < 0.12);
+        assert!((spread.mean() - 0.5).abs() < 0.01);
     }
 
     #[test]

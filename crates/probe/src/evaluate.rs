@@ -8,9 +8,9 @@ use crate::{Estimate, Moments, ProbeError};
 /// How well a network does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Mean squared error over all outputs.
+    /// The mean loss: squared error over all outputs; of classifiers, cross-entropy.
     pub loss: Estimate,
-    /// The part of all outputs that are on the label's side of 1/2.
+    /// The part of all outputs that are on the label's side of 1/2; of classifiers, of inputs whose class is found.
     pub accuracy: Estimate,
 }
 

@@ -9,10 +9,12 @@
 //! Beside them stand plain averages over inputs: [`evaluate`] (loss and accuracy) and [`blowup`] (LayerNorm factors), and the
 //! [`parameter_norm`].
 //!
-//! Measures are taken of a whole [`pudica_ensemble::Engine`] at once and give one result for each of its networks, in order. The engine
-//! computes; what is averaged over what, and how far off it may be, is decided here. Where inputs are nudged, the one loop is [`respond`], with any [`Nudge`] and [`Response`].
+//! These measures are taken of a whole [`pudica_ensemble::Engine`] at once and give one result for each of its networks, in order. The engine
+//! computes; what is averaged over what, and how far off it may be, is decided here. Those of networks
+//! on images and texts are in [`classifier`]. Where inputs are nudged, the one loop is [`respond`], with any [`Nudge`] and [`Response`].
 
 mod blowup;
+pub mod classifier;
 mod error;
 mod estimate;
 mod evaluate;

@@ -189,9 +189,15 @@ impl Response<f32> for SquaredShift {
     }
 }
 
-/// 1 when the output crosses 1/2, else 0.
+/// 1 when the label differs, else 0. The label is the output's side of 1/2, or the class itself.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelDiffers;
+
+impl Response<usize> for LabelDiffers {
+    fn compare(&self, before: &usize, after: &usize) -> f64 {
+        f64::from(before != after)
+    }
+}
 
 impl Response<f32> for LabelDiffers {
     fn compare(&self, before: &f32, after: &f32) -> f64 {

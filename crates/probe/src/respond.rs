@@ -1,6 +1,7 @@
 //! The one loop behind every sensitivity: nudge, compare, aggregate.
 
 use pudica_data::Stream;
+use rayon::prelude::*;
 
 use crate::{Estimate, Moments};
 
@@ -37,20 +38,25 @@ pub struct Profile {
     /// The mean over inputs of the sum over sites of the mean over draws. Its standard error is over inputs; when there is only
     /// one input, over draws.
     pub total: Estimate,
+    /// The mean over all (input, site) pairs of the mean over draws: Definition 4.3 of Vasudeva et al., which divides by the number of
+    /// sites. Inputs with more sites count for more. Its standard error is over inputs; when there is only one input, over draws.
+    pub mean: Estimate,
     /// The mean at each site, over inputs and draws.
     pub by_site: Vec<Moments>,
     /// For each input, the sum over sites of the mean over draws.
     pub by_input: Vec<f64>,
+    /// For each input, how many sites it has.
+    pub sites: Vec<usize>,
 }
 
 /// Touch every input at every of its sites `plan.draws` times, evaluate `f` before and after, and average the responses.
 ///
 /// `f` is given up to `plan.pack` inputs at a time and returns as many outputs. The noise of a touch is the stream
-/// (seed, "purpose/site/draw", index of the input): independent for every touch, and the same in whatever order they are made.
-pub fn respond<In, Out, E>(
+/// (seed, "purpose/site/draw", index of the input): independent for every touch, and the same in whatever order they are made. Touches are made on all cores.
+pub fn respond<In: Send + Sync, Out, E>(
     inputs: impl IntoIterator<Item = Result<In, E>>,
     mut f: impl FnMut(&[In]) -> Result<Vec<Out>, E>,
-    nudge: &impl Nudge<In>,
+    nudge: &(impl Nudge<In> + Sync),
     responses: &[&dyn Response<Out>],
     plan: &Plan,
 ) -> Result<Vec<Profile>, E> {
@@ -64,18 +70,19 @@ pub fn respond<In, Out, E>(
             break;
         }
         let before = f(&group)?;
+        let sites: Vec<usize> = group.iter().map(|input| nudge.sites(input)).collect();
         for tally in &mut tallies {
-            tally.new_inputs(group.len(), plan.draws);
+            tally.new_inputs(&sites, plan.draws);
         }
-        let touches: Vec<(usize, usize, usize)> = group
+        let touches: Vec<(usize, usize, usize)> = sites
             .iter()
             .enumerate()
-            .flat_map(|(i, input)| (0..nudge.sites(input)).map(move |site| (i, site)))
+            .flat_map(|(i, sites)| (0..*sites).map(move |site| (i, site)))
             .flat_map(|(i, site)| (0..plan.draws).map(move |draw| (i, site, draw)))
             .collect();
         for some in touches.chunks(pack) {
             let touched: Vec<In> = some
-                .iter()
+                .par_iter()
                 .map(|&(i, site, draw)| {
                     let purpose = format!("{}/{site}/{draw}", plan.purpose);
                     nudge.touch(&group[i], site, &mut Stream::new(plan.seed, &purpose, (first_index + i) as u64))
@@ -98,13 +105,15 @@ struct Tally {
     by_site: Vec<Moments>,
     /// For each input, the sum of all its responses.
     by_input: Vec<f64>,
+    sites: Vec<usize>,
     /// For the first input, the sum over sites at each draw: what tells the error when there is no second input.
     first_by_draw: Vec<f64>,
 }
 
 impl Tally {
-    fn new_inputs(&mut self, count: usize, draws: usize) {
-        self.by_input.resize(self.by_input.len() + count, 0.0);
+    fn new_inputs(&mut self, sites: &[usize], draws: usize) {
+        self.sites.extend_from_slice(sites);
+        self.by_input.resize(self.sites.len(), 0.0);
         self.first_by_draw.resize(draws, 0.0);
     }
 
@@ -125,7 +134,14 @@ impl Tally {
         }
         let units = if self.by_input.len() == 1 { &self.first_by_draw } else { &self.by_input };
         let total = Estimate::sampled(&units.iter().copied().collect());
-        Profile { total, by_site: self.by_site, by_input: self.by_input }
+        let mean = match self.sites[..] {
+            [sites] => total.times(1.0 / sites.max(1) as f64),
+            _ => {
+                let counts = self.sites.iter().map(|sites| *sites as f64);
+                Estimate::clustered(&self.by_input.iter().copied().zip(counts).collect::<Vec<_>>())
+            }
+        };
+        Profile { total, mean, by_site: self.by_site, by_input: self.by_input, sites: self.sites }
     }
 }
 
@@ -175,6 +191,10 @@ mod tests {
         assert!((error / (194.0f64 / 10_000.0).sqrt() - 1.0).abs() < 0.2);
         assert!((profile.by_site[0].mean() - 9.0).abs() < 0.6 && (profile.by_site[1].mean() - 4.0).abs() < 0.3);
         assert_eq!((profile.by_input.len(), profile.by_site[0].count()), (200, 10_000));
+        // The same over both sites.
+        assert!((profile.mean.mean * 2.0 - profile.total.mean).abs() < 1e-9);
+        assert!((profile.mean.std_error.unwrap() * 2.0 - error).abs() < 1e-9);
+        assert_eq!(profile.sites, [2; 200]);
     }
 
     #[test]
@@ -183,6 +203,7 @@ mod tests {
         let error = profile.total.std_error.unwrap();
         assert!((error / (194.0f64 / 4000.0).sqrt() - 1.0).abs() < 0.2);
         assert!((profile.total.mean - 13.0).abs() < 4.0 * error);
+        assert_eq!((profile.mean.mean, profile.mean.std_error.unwrap()), (profile.total.mean / 2.0, error / 2.0));
     }
 
     #[test]

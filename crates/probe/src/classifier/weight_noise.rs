@@ -1,0 +1,177 @@
+//! ShOp and ShPred (Section 7.2 of Vasudeva et al. 2024): what noise on the weights does to outputs and labels.
+
+use pudica_data::Stream;
+use pudica_nn::classifier::{Classifier, Model, predicted};
+use pudica_nn::{Weights, is_positional};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::positive;
+use crate::{Estimate, Moments, ProbeError};
+
+/// The noise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WeightNoise {
+    /// Standard deviation on each weight (the paper: 0.005).
+    pub deviation: f64,
+    /// Directions for each batch, fresh for every batch (the paper: 5 repeats).
+    pub draws: usize,
+}
+
+impl Default for WeightNoise {
+    /// The paper's.
+    fn default() -> Self {
+        Self { deviation: 0.005, draws: 5 }
+    }
+}
+
+/// How outputs Phi and labels answer. The paper writes |Phi(theta) - Phi(theta + xi)| and does not say which norm that is for ten class
+/// scores; both usual ones are given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct WeightNoiseResponse {
+    /// ShOp: the mean over inputs and noise of the sum over classes of |shift of the score|.
+    pub output_shift_l1: Estimate,
+    /// ShOp with the Euclidean norm over classes.
+    pub output_shift_l2: Estimate,
+    /// ShPred: how often the predicted class changes.
+    pub label_changes: Estimate,
+}
+
+/// Measure it over batches of inputs (their classes play no part). Noise goes on everything that is trained, but not on positional
+/// embeddings ([`is_positional`]) and not on BatchNorm's running statistics, which are no parameters; the network computes as in
+/// prediction. Standard errors are over batches, each of which has its own directions, and over directions when there is only one batch.
+pub fn weight_noise<C: Classifier>(
+    model: &Model<C>,
+    batches: impl IntoIterator<Item = C::Input>,
+    noise: &WeightNoise,
+    seed: u64,
+) -> Result<WeightNoiseResponse, ProbeError> {
+    ProbeError::at_least_one("measure.weight_noise.draws", noise.draws)?;
+    positive("measure.weight_noise.deviation", noise.deviation)?;
+    let (weights, classes) = (model.weights()?, model.classifier().classes());
+    // For each batch: its inputs, and for each draw the sums over inputs of the three responses.
+    let mut answers: Vec<(usize, Vec<[f64; 3]>)> = Vec::new();
+    for (index, input) in (0..).zip(batches) {
+        let before = model.predict(&input)?;
+        let directions: Vec<Vec<f32>> =
+            (0..noise.draws).into_par_iter().map(|draw| direction(&weights, noise, seed, draw, index)).collect();
+        let mut draws = Vec::with_capacity(noise.draws);
+        for direction in directions {
+            draws.push(compare(&before, &model.moved(&direction)?.predict(&input)?, classes));
+        }
+        answers.push((model.classifier().count(&input), draws));
+    }
+    if answers.is_empty() {
+        return Err(ProbeError::NoBatches("sharpness"));
+    }
+    let estimate = |which: usize| match &answers[..] {
+        [(count, draws)] => {
+            let by_draw: Moments = draws.iter().map(|sums| sums[which] / *count as f64).collect();
+            Estimate::sampled(&by_draw)
+        }
+        _ => {
+            let of_batch = |(count, draws): &(usize, Vec<[f64; 3]>)| {
+                let sum: f64 = draws.iter().map(|sums| sums[which]).sum();
+                (sum, (count * draws.len()) as f64)
+            };
+            Estimate::clustered(&answers.iter().map(of_batch).collect::<Vec<_>>())
+        }
+    };
+    Ok(WeightNoiseResponse { output_shift_l1: estimate(0), output_shift_l2: estimate(1), label_changes: estimate(2) })
+}
+
+/// Noise in the order of [`Weights::data`], named by the seed, the draw and the batch.
+fn direction(weights: &Weights, noise: &WeightNoise, seed: u64, draw: usize, batch: u64) -> Vec<f32> {
+    let mut stream = Stream::new(seed, &format!("weight-noise/{draw}"), batch);
+    let mut direction = vec![0.0; weights.data().len()];
+    for parameter in weights.layout().iter().filter(|parameter| !is_positional(&parameter.name)) {
+        direction[parameter.range.clone()].fill_with(|| (noise.deviation * stream.normal()) as f32);
+    }
+    direction
+}
+
+/// Sums over inputs: L1 and L2 shift of the scores [count, classes], and changed labels.
+fn compare(before: &[f32], after: &[f32], classes: usize) -> [f64; 3] {
+    let mut sums = [0.0; 3];
+    for (before, after) in before.chunks_exact(classes).zip(after.chunks_exact(classes)) {
+        let shifts = before.iter().zip(after).map(|(before, after)| f64::from(*after) - f64::from(*before));
+        sums[0] += shifts.clone().map(f64::abs).sum::<f64>();
+        sums[1] += shifts.map(|shift| shift * shift).sum::<f64>().sqrt();
+        sums[2] += f64::from(predicted(before, classes) != predicted(after, classes));
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::PI;
+
+    use super::super::testing::{linear, perceptron, random_pictures};
+    use super::*;
+    use pudica_nn::vision::{Images, Pictures};
+
+    fn pictures(count: usize) -> Pictures {
+        Pictures::new([0.6, -0.8, 0.0, 0.0].repeat(count), [1, 2, 2]).unwrap()
+    }
+
+    /// On an image of squared norm q, each of c scores of a linear model with bias shifts by N(0, s^2 (q + 1)): E L1 = c sqrt(2/pi) s
+    /// sqrt(q + 1), and E L2 is a chi mean. The margin between two equal scores shifts its sign... one in two; with a margin m,
+    /// the label changes with probability Phi(-m / (s sqrt(2 (q + 1)))).
+    #[test]
+    fn a_linear_models_response_is_known() {
+        let (deviation, norm) = (0.1, 2.0f64.sqrt());
+        let margin = 0.5 * deviation * norm * 2.0f64.sqrt();
+        let model = linear(1, 2, &[0.0; 8], &[0.0, margin as f32]);
+        let noise = WeightNoise { deviation, draws: 50 };
+        let found = weight_noise(&model, (0..200).map(|_| pictures(2)), &noise, 0).unwrap();
+        let check = |estimate: Estimate, expected: f64| {
+            let error = estimate.std_error.unwrap();
+            assert!(
+                (estimate.mean - expected).abs() < 4.0 * error && error < 0.02 * expected,
+                "{estimate:?} {expected}"
+            );
+        };
+        check(found.output_shift_l1, 2.0 * (2.0 / PI).sqrt() * deviation * norm);
+        check(found.output_shift_l2, (PI / 2.0).sqrt() * deviation * norm);
+        check(found.label_changes, 0.308538);
+    }
+
+    /// The two equal images of a batch answer alike: the error must be that of 40 directions, not of 80 images.
+    #[test]
+    fn errors_are_over_directions_however_many_images_share_them() {
+        let model = linear(1, 2, &[0.0; 8], &[0.0, 0.0]);
+        let noise = WeightNoise { deviation: 0.1, draws: 40 };
+        let error = |images| weight_noise(&model, [pictures(images)], &noise, 0).unwrap().output_shift_l1.std_error;
+        assert!((error(1).unwrap() - error(50).unwrap()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn it_is_repeatable_and_small_noise_is_linear() {
+        let model = perceptron(Images { channels: 1, side: 4, classes: 3 }, 8, 1);
+        let measure = |deviation| {
+            let batches = (0..3).map(|_| random_pictures(5, [1, 4, 4]));
+            weight_noise(&model, batches, &WeightNoise { deviation, draws: 4 }, 7).unwrap()
+        };
+        assert_eq!(measure(1e-3), measure(1e-3));
+        let ratio = measure(2e-3).output_shift_l2.mean / measure(1e-3).output_shift_l2.mean;
+        assert!((ratio - 2.0).abs() < 0.02, "{ratio}");
+    }
+
+    #[test]
+    fn senseless_settings_are_refused() {
+        let model = linear(1, 2, &[0.0; 8], &[0.0, 0.0]);
+        let refused = |noise| weight_noise(&model, [pictures(1)], &noise, 0).is_err();
+        assert!(refused(WeightNoise { draws: 0, ..Default::default() }));
+        assert!(refused(WeightNoise { deviation: f64::NAN, ..Default::default() }));
+        assert!(weight_noise(&model, [], &WeightNoise::default(), 0).is_err());
+    }
+
+    #[test]
+    fn positional_embeddings_get_no_noise() {
+        let weights =
+            Weights::zeros([("head.weight", &[2usize][..]), ("pos_embedding", &[3][..]), ("a.bias", &[1][..])]);
+        let noise = direction(&weights, &WeightNoise::default(), 0, 0, 0);
+        assert_eq!(noise[2..5], [0.0; 3]);
+        assert!(noise[..2].iter().chain(&noise[5..]).all(|value| *value != 0.0));
+    }
+}
