@@ -11,6 +11,8 @@ pub enum Start {
     Zeros,
     /// LayerNorm weights.
     Ones,
+    /// This value, everywhere.
+    Constant(f64),
     /// N(0, 1): embeddings.
     Normal,
     /// U(-bound, bound).
@@ -66,6 +68,7 @@ pub(crate) fn draw(blueprints: &[Blueprint], seed: u64) -> Weights {
             *value = match blueprint.start {
                 Start::Zeros => 0.0,
                 Start::Ones => 1.0,
+                Start::Constant(value) => value as f32,
                 Start::Normal => stream.normal_f32(),
                 Start::Uniform(bound) => stream.uniform_f32(-bound, bound),
             };

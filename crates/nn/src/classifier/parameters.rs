@@ -41,6 +41,15 @@ impl Parameters {
         Ok(self.leaves[*at].clone().reshape(shape))
     }
 
+    /// The parameter of this name that is a single number, PyTorch's shape `[]`: \[1\].
+    pub fn scalar(&self, name: &str) -> Result<Tensor<1>, NnError> {
+        let (at, shape) = self.places.get(name).ok_or_else(|| missing(name))?;
+        match shape.is_empty() {
+            true => Ok(self.leaves[*at].clone()),
+            false => Err(NnError::Layout(format!("{name} is not a single number: its shape is {shape:?}"))),
+        }
+    }
+
     /// The buffer of this name.
     pub fn buffer(&self, name: &str) -> Result<Tensor<1>, NnError> {
         self.buffers.get(name).cloned().ok_or_else(|| missing(name))

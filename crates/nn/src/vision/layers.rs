@@ -1,11 +1,14 @@
-//! The layers image networks are made of: each a function of its name, whose parameters it looks up.
+//! The layers image networks are made of: each a function of its name, by which it finds its parameters.
 
+use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Tensor, activation, module};
 use serde::{Deserialize, Serialize};
 
-use crate::NnError;
-use crate::classifier::Parameters;
-use crate::init::{Blueprint, Start};
+use crate::classifier::{Parameters, Pass, Statistics};
+use crate::{LAYER_NORM_EPS, NnError, fused};
+
+/// BatchNorm's epsilon, PyTorch's default.
+const BATCH_NORM_EPS: f64 = 1e-5;
 
 /// What stands between linear layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -28,14 +31,6 @@ impl Activation {
     }
 }
 
-/// `name.weight` [outputs, inputs] and `name.bias` \[outputs\], as `nn.Linear` starts them.
-pub(super) fn linear_blueprints(name: &str, inputs: usize, outputs: usize) -> [Blueprint; 2] {
-    [
-        Blueprint::new(format!("{name}.weight"), &[outputs, inputs], Start::linear(inputs)),
-        Blueprint::new(format!("{name}.bias"), &[outputs], Start::linear(inputs)),
-    ]
-}
-
 /// x W^T + b: [.., inputs] -> [.., outputs]
 pub(super) fn linear<const D: usize>(parameters: &Parameters, name: &str, x: Tensor<D>) -> Result<Tensor<D>, NnError> {
     let bias = parameters.get::<1>(&format!("{name}.bias"))?;
@@ -49,4 +44,88 @@ pub(super) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Op
     let y = module::linear(rows, weight.transpose(), bias);
     shape[D - 1] = y.dims()[1];
     y.reshape(shape)
+}
+
+/// How a convolution moves over the image.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conv {
+    pub(super) stride: usize,
+    /// Rows and columns of zeros put around the image.
+    pub(super) padding: usize,
+    /// Parts the channels are split into, each convolved by itself.
+    pub(super) groups: usize,
+}
+
+impl Conv {
+    /// Every pixel, no zeros around.
+    pub(super) const PLAIN: Self = Self { stride: 1, padding: 0, groups: 1 };
+
+    /// Every pixel of the image with this many zeros around.
+    pub(super) fn padded(padding: usize) -> Self {
+        Self { padding, ..Self::PLAIN }
+    }
+
+    /// [batch, inputs, height, width] -> [batch, outputs, height', width'] by `name.weight` alone.
+    pub(super) fn apply(self, parameters: &Parameters, name: &str, x: Tensor<4>) -> Result<Tensor<4>, NnError> {
+        Ok(module::conv2d(x, parameters.get(&format!("{name}.weight"))?, None, self.options()))
+    }
+
+    /// The same with `name.bias` added.
+    pub(super) fn apply_with_bias(
+        self,
+        parameters: &Parameters,
+        name: &str,
+        x: Tensor<4>,
+    ) -> Result<Tensor<4>, NnError> {
+        let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
+        Ok(module::conv2d(x, weight, Some(bias), self.options()))
+    }
+
+    fn options(self) -> ConvOptions<2> {
+        ConvOptions::new([self.stride; 2], [self.padding; 2], [1; 2], self.groups)
+    }
+}
+
+/// LayerNorm over the last dimension of x [batch, length, d].
+pub(super) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+    let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
+    Ok(fused::layer_norm(x, weight, bias, LAYER_NORM_EPS))
+}
+
+/// BatchNorm of x [batch, channels, height, width], each channel by itself: by the batch's own statistics in training, which are
+/// recorded, by the running ones in prediction.
+pub(super) fn batch_norm(
+    parameters: &Parameters,
+    name: &str,
+    x: Tensor<4>,
+    pass: &mut Pass,
+) -> Result<Tensor<4>, NnError> {
+    let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
+    if !pass.is_training() {
+        let mean = parameters.buffer(&format!("{name}.running_mean"))?;
+        let variance = parameters.buffer(&format!("{name}.running_var"))?;
+        // As one factor and one shift for each channel: two walks through the image instead of four.
+        let factor: Tensor<1> = weight / variance.add_scalar(BATCH_NORM_EPS).sqrt();
+        let shift: Tensor<1> = bias - mean * factor.clone();
+        let channels = factor.dims()[0];
+        return Ok(x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]));
+    }
+    let [batch, _, height, width] = x.dims();
+    let values = (batch * height * width) as f64;
+    if values < 2.0 {
+        let problem =
+            format!("{name} has one value for each channel, of which it cannot take a variance; use more images");
+        return Err(NnError::Batch(problem));
+    }
+    let found = module::batch_norm_train(x, weight, bias, BATCH_NORM_EPS);
+    let variance = found.variance.mul_scalar(values / (values - 1.0));
+    pass.record(Statistics { name: name.to_string(), mean: found.mean, variance });
+    Ok(found.output)
+}
+
+/// The mean over all pixels: [batch, channels, height, width] -> [batch, channels]
+pub(super) fn mean_pixel(x: Tensor<4>) -> Tensor<2> {
+    let [batch, channels, height, width] = x.dims();
+    let flat: Tensor<3> = x.reshape([batch, channels, height * width]);
+    flat.mean_dim(2).reshape([batch, channels])
 }

@@ -3,12 +3,12 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::layers::{Activation, linear, linear_blueprints};
+use super::layers::{Activation, linear};
 use super::pictures::at_least_one;
+use super::plan::Plan;
 use super::{ImageNetwork, Images};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
-use crate::init::Blueprint;
 
 /// Linear layers with an activation between them. Its parameters have the names of this PyTorch module:
 ///
@@ -41,11 +41,14 @@ impl ImageNetwork for MlpConfig {
         self.hidden.iter().try_for_each(|width| at_least_one("model.hidden", *width))
     }
 
-    fn blueprints(&self) -> Vec<Blueprint> {
-        let outputs = self.hidden.iter().copied().chain([self.images.classes]);
-        let inputs = [self.images.pixels()].into_iter().chain(self.hidden.iter().copied());
-        let layers = inputs.zip(outputs).enumerate();
-        layers.flat_map(|(layer, (inputs, outputs))| linear_blueprints(&name(layer), inputs, outputs)).collect()
+    fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        let mut inputs = self.images.pixels();
+        for (layer, outputs) in self.hidden.iter().chain([&self.images.classes]).enumerate() {
+            plan.linear(&name(layer), inputs, *outputs);
+            inputs = *outputs;
+        }
+        plan
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, _: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -95,6 +95,20 @@ impl Images {
         }
     }
 
+    /// Patches of this side in an image.
+    pub(super) fn patches(&self, patch: usize) -> usize {
+        (self.side / patch).pow(2)
+    }
+
+    /// Whether they can be cut into patches of this side.
+    pub(super) fn check_patch(&self, patch: usize) -> Result<(), NnError> {
+        if patch == 0 || !self.side.is_multiple_of(patch) {
+            let problem = format!("must divide the image's side {}, but is {patch}", self.side);
+            return Err(NnError::setting("model.patch", problem));
+        }
+        Ok(())
+    }
+
     /// Whether a batch is of such images.
     pub(super) fn check_batch(&self, pictures: &Pictures) -> Result<(), NnError> {
         let Pictures { values, count, channels, height, width } = pictures;

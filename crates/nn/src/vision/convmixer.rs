@@ -1,0 +1,79 @@
+//! ConvMixer: a convolution for each channel, then one across channels, again and again.
+
+use burn::tensor::{Tensor, activation};
+use serde::{Deserialize, Serialize};
+
+use super::layers::{Conv, batch_norm, linear, mean_pixel};
+use super::pictures::at_least_one;
+use super::plan::Plan;
+use super::{ImageNetwork, Images};
+use crate::NnError;
+use crate::classifier::{Parameters, Pass};
+
+/// ConvMixer (Trockman and Kolter 2022). Its parameters have the names of its authors' `nn.Sequential`: 0 the patches' convolution, 2
+/// its BatchNorm, 3 to `depth` + 2 the blocks, `depth` + 5 the classifier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConvMixerConfig {
+    /// What it is shown.
+    pub images: Images,
+    /// Side of a patch; must divide the image's.
+    pub patch: usize,
+    /// Channels.
+    pub dim: usize,
+    /// Blocks.
+    pub depth: usize,
+    /// Side of the depthwise convolutions' kernels; odd.
+    pub kernel: usize,
+}
+
+impl Default for ConvMixerConfig {
+    fn default() -> Self {
+        Self { images: Images::CIFAR, patch: 4, dim: 64, depth: 8, kernel: 3 }
+    }
+}
+
+impl ImageNetwork for ConvMixerConfig {
+    fn images(&self) -> &Images {
+        &self.images
+    }
+
+    fn check(&self) -> Result<(), NnError> {
+        self.images.check_patch(self.patch)?;
+        at_least_one("model.dim", self.dim)?;
+        if self.kernel.is_multiple_of(2) {
+            let problem = format!("must be odd, so that the image keeps its size, but is {}", self.kernel);
+            return Err(NnError::setting("model.kernel", problem));
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Plan {
+        let Self { images, patch, dim, depth, kernel } = *self;
+        let mut plan = Plan::default();
+        plan.conv("0", [dim, images.channels, patch, patch]);
+        plan.batch_norm("2", dim);
+        for block in 3..depth + 3 {
+            plan.conv(&format!("{block}.0.fn.0"), [dim, 1, kernel, kernel]);
+            plan.batch_norm(&format!("{block}.0.fn.2"), dim);
+            plan.conv(&format!("{block}.1"), [dim, dim, 1, 1]);
+            plan.batch_norm(&format!("{block}.3"), dim);
+        }
+        plan.linear(&format!("{}", depth + 5), dim, images.classes);
+        plan
+    }
+
+    fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {
+        let patches = Conv { stride: self.patch, ..Conv::PLAIN };
+        let each_channel = Conv { groups: self.dim, ..Conv::padded(self.kernel / 2) };
+        let x = patches.apply_with_bias(parameters, "0", batch)?;
+        let mut x = batch_norm(parameters, "2", activation::gelu(x), pass)?;
+        for block in 3..self.depth + 3 {
+            let y = each_channel.apply_with_bias(parameters, &format!("{block}.0.fn.0"), x.clone())?;
+            x = x + batch_norm(parameters, &format!("{block}.0.fn.2"), activation::gelu(y), pass)?;
+            x = Conv::PLAIN.apply_with_bias(parameters, &format!("{block}.1"), x)?;
+            x = batch_norm(parameters, &format!("{block}.3"), activation::gelu(x), pass)?;
+        }
+        linear(parameters, &format!("{}", self.depth + 5), mean_pixel(x))
+    }
+}
