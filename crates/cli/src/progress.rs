@@ -80,17 +80,20 @@ impl Observer for Progress {
                     Self::Json => {}
                 }
             }
-            Event::RunEnded { label, outcome, converged, problem, eval_loss, sharpness, ended, runs, done, .. } => {
-                let value = |x: &Option<f64>| x.map_or("-".into(), number);
+            Event::RunEnded { label, outcome, converged, problem, measures, ended, runs, done, .. } => {
+                let found = measures.iter().map(|(name, value)| {
+                    let value = value.as_f64().map_or("-".into(), number);
+                    format!("{} {value}", name.replace('_', " "))
+                });
+                let found = found.collect::<Vec<_>>().join(", ");
                 let how = match (outcome, problem) {
-                    (Outcome::Finished, _) if *converged => "converged".to_string(),
-                    (Outcome::Finished, _) => "did not converge".to_string(),
-                    (_, Some(problem)) => problem.clone(),
-                    (Outcome::Failed, None) => "failed".to_string(),
-                    (Outcome::Skipped, None) => "skipped".to_string(),
+                    (Outcome::Finished, _) if *converged => String::new(),
+                    (Outcome::Finished, _) => ", did not converge".to_string(),
+                    (_, Some(problem)) => format!(", {problem}"),
+                    (Outcome::Failed, None) => ", failed".to_string(),
+                    (Outcome::Skipped, None) => ", skipped".to_string(),
                 };
-                let (loss, sharpness) = (value(eval_loss), value(sharpness));
-                self.say(&format!("  [{ended}/{runs}] {label}: loss {loss}, sharpness {sharpness}, {how}"));
+                self.say(&format!("  [{ended}/{runs}] {label}: {found}{how}"));
                 if let Self::Bar(bar) = self {
                     bar.set_position((done * 1000.0) as u64);
                 }

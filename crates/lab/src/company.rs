@@ -1,6 +1,6 @@
 //! Which runs may train together.
 
-use crate::config::RunConfig;
+use crate::config::{Configuration, RunConfig};
 
 /// What runs that train in lock-step have in common, as one comparable text: everything that decides how much is computed and
 /// when. They may differ in what they learn, where they start and how fast they go.

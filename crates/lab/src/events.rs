@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::store::Outcome;
 
@@ -60,10 +61,9 @@ pub enum Event {
         /// Why it failed or was skipped.
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String>,
-        /// Its evaluation loss.
-        eval_loss: Option<f64>,
-        /// Its sharpness.
-        sharpness: Option<f64>,
+        /// The measures that tell most about it, by name.
+        #[serde(flatten)]
+        measures: Map<String, Value>,
         /// Wall-clock seconds it took.
         seconds: f64,
         /// Runs ended so far, with those from earlier.

@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
 use crate::company::{company, group_size};
+use crate::config::Configuration;
 use crate::cores::side_by_side;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Tally};
@@ -288,8 +289,7 @@ impl<'a> Running<'a> {
             label: run.config.label(),
             outcome: summary.outcome,
             converged: summary.converged,
-            eval_loss: summary.measure("eval_loss"),
-            sharpness: summary.measure("sharpness"),
+            measures: summary.headline(&["eval_loss", "sharpness"]),
             problem: summary.problem,
             seconds: summary.seconds,
             ended,

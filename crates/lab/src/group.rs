@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::config::RunConfig;
+use crate::config::{Configuration, RunConfig};
 use crate::error::{Error, Result};
 use crate::store::{FORMAT, Outcome, RunFolder, RunSummary};
 use crate::trainer::{Measured, Start, Stop, Teacher, Trainer, Training};

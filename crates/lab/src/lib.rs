@@ -7,6 +7,7 @@
 //!   continues.
 //! - [`store`]: runs as folders.
 //! - [`spectra`]: the one experiment that trains nothing; [`synthetic`]: one attention layer on synthetic tokens.
+//! - [`study`]: classifiers of images and texts, followed through training.
 //! - [`networks`]: the real training and measuring; [`trainer`]: what the rest needs of it.
 //! - [`statistics`]: what is computed from many runs.
 
@@ -25,13 +26,14 @@ mod results;
 pub mod spectra;
 pub mod statistics;
 pub mod store;
+pub mod study;
 pub mod synthetic;
 mod timing;
 pub mod trainer;
 mod work;
 
 pub use company::company;
-pub use config::RunConfig;
+pub use config::{Configuration, RunConfig};
 pub use error::{Error, Result};
 pub use estimate::{TimeEstimate, estimate};
 pub use events::{Event, Observer, Tally};

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use pudica_data::Stream;
 use serde_json::Value;
 
-use crate::config::{ModelKind, RunConfig, Settings, TargetName};
+use crate::config::{Configuration, ModelKind, RunConfig, Settings, TargetName};
 use crate::error::{Error, Result};
 use crate::recipe::axis::Values;
 use crate::recipe::{Override, Recipe, Scale, Sweep};
 
 /// All runs of a recipe at one scale, in the order they are made: a run comes after the run it depends on.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Plan<C = RunConfig> {
     /// The recipe it was made from.
     pub recipe: Recipe,
     /// The scale's name.
@@ -20,12 +20,12 @@ pub struct Plan {
     /// The overrides as typed.
     pub overrides: Vec<String>,
     /// The runs.
-    pub runs: Vec<PlannedRun>,
+    pub runs: Vec<PlannedRun<C>>,
 }
 
 /// One run of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlannedRun {
+pub struct PlannedRun<C = RunConfig> {
     /// The run's name: the hash of its settings.
     pub id: String,
     /// The sweep of the recipe it belongs to.
@@ -33,7 +33,7 @@ pub struct PlannedRun {
     /// The run it was made for, where its sweep follows another.
     pub parent: Option<String>,
     /// Its settings.
-    pub config: RunConfig,
+    pub config: C,
 }
 
 /// Runs whose tensors have the same shapes, so that they cost the same and can execute together.
@@ -64,14 +64,18 @@ pub struct Shape {
     pub batch: usize,
 }
 
-impl Plan {
+impl<C: Configuration> Plan<C> {
     /// The runs of `recipe` at `scale` (default: quick), changed by `overrides` as typed on the command line.
-    pub fn new(recipe: &Recipe, scale: Option<&str>, overrides: &[String]) -> Result<Plan> {
+    pub fn new(recipe: &Recipe, scale: Option<&str>, overrides: &[String]) -> Result<Plan<C>> {
+        if recipe.kind != C::KIND {
+            let problem = format!("its runs are of the kind {:?}, not {:?}", recipe.kind, C::KIND);
+            return Err(Error::Recipe { recipe: recipe.name.clone(), problem });
+        }
         let mut scale = recipe.scale(scale)?.clone();
         for text in overrides {
             Override::parse(text)?.apply(&mut scale)?;
         }
-        let mut runs: Vec<PlannedRun> = Vec::new();
+        let mut runs: Vec<PlannedRun<C>> = Vec::new();
         for sweep in &scale.sweeps {
             let new = expand(&scale, sweep, &runs).map_err(|error| in_sweep(recipe, sweep, error))?;
             runs.extend(new);
@@ -82,6 +86,23 @@ impl Plan {
         Ok(Plan { recipe: recipe.clone(), scale: scale.name, overrides: overrides.to_vec(), runs })
     }
 
+    /// The command that repeats this plan.
+    pub fn command(&self) -> String {
+        let mut command = format!("pudica run {} --scale {}", self.recipe.name, self.scale);
+        for text in &self.overrides {
+            command += &format!(" {text}");
+        }
+        command
+    }
+
+    /// Where its results go unless the user says otherwise: `runs/hahn/length-scaling-quick`.
+    pub fn default_folder(&self) -> std::path::PathBuf {
+        let name = self.recipe.name.trim_end_matches(".toml").trim_start_matches(['/', '.']).replace("../", "");
+        std::path::Path::new("runs").join(format!("{name}-{}", self.scale))
+    }
+}
+
+impl Plan {
     /// Training steps of all runs together.
     pub fn total_steps(&self) -> u64 {
         self.runs.iter().map(|run| run.config.train.steps).sum()
@@ -100,21 +121,6 @@ impl Plan {
             groups[at].runs.push(index);
         }
         groups
-    }
-
-    /// The command that repeats this plan.
-    pub fn command(&self) -> String {
-        let mut command = format!("pudica run {} --scale {}", self.recipe.name, self.scale);
-        for text in &self.overrides {
-            command += &format!(" {text}");
-        }
-        command
-    }
-
-    /// Where its results go unless the user says otherwise: `runs/hahn/length-scaling-quick`.
-    pub fn default_folder(&self) -> std::path::PathBuf {
-        let name = self.recipe.name.trim_end_matches(".toml").trim_start_matches(['/', '.']).replace("../", "");
-        std::path::Path::new("runs").join(format!("{name}-{}", self.scale))
     }
 }
 
@@ -149,17 +155,17 @@ fn in_sweep(recipe: &Recipe, sweep: &Sweep, error: Error) -> Error {
 }
 
 /// All runs of one sweep; `earlier` are those of the sweeps before it.
-fn expand(scale: &Scale, sweep: &Sweep, earlier: &[PlannedRun]) -> Result<Vec<PlannedRun>> {
+fn expand<C: Configuration>(scale: &Scale, sweep: &Sweep, earlier: &[PlannedRun<C>]) -> Result<Vec<PlannedRun<C>>> {
     let Some(followed) = &sweep.follows else {
         return expand_for(scale, sweep, None);
     };
-    let parents: Vec<&PlannedRun> = earlier.iter().filter(|run| run.sweep == *followed).collect();
+    let parents: Vec<&PlannedRun<C>> = earlier.iter().filter(|run| run.sweep == *followed).collect();
     if parents.is_empty() {
         return Err(Error::setting("follows", format!("there is no sweep `{followed}` before this one")));
     }
     let mut runs = Vec::new();
     for parent in parents {
-        let settings = Settings::from(&parent.config);
+        let settings = parent.config.settings();
         let mut kept = true;
         for (key, value) in &sweep.only_where {
             kept &= settings.get(key)? == value;
@@ -171,7 +177,11 @@ fn expand(scale: &Scale, sweep: &Sweep, earlier: &[PlannedRun]) -> Result<Vec<Pl
     Ok(runs)
 }
 
-fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>) -> Result<Vec<PlannedRun>> {
+fn expand_for<C: Configuration>(
+    scale: &Scale,
+    sweep: &Sweep,
+    parent: Option<&PlannedRun<C>>,
+) -> Result<Vec<PlannedRun<C>>> {
     let mut fixed = scale.settings.clone();
     for (key, value) in &sweep.set {
         fixed.set(key, fill_in(value, parent)?)?;
@@ -189,7 +199,7 @@ fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>) -> Resu
             drawn.set(&axis.key, value)?;
         }
         for_each_grid_point(&sweep.grid, drawn, &mut |settings| {
-            let config = settings.resolve()?;
+            let config = C::resolve(&settings)?;
             runs.push(PlannedRun {
                 id: config.id(),
                 sweep: sweep.name.clone(),
@@ -218,9 +228,9 @@ fn for_each_grid_point(
 }
 
 /// Puts the parent's id and settings in place of `{id}` and `{any.setting}`. A text that is one such place keeps the type.
-fn fill_in(value: &Value, parent: Option<&PlannedRun>) -> Result<Value> {
+fn fill_in<C: Configuration>(value: &Value, parent: Option<&PlannedRun<C>>) -> Result<Value> {
     let (Some(text), Some(parent)) = (value.as_str(), parent) else { return Ok(value.clone()) };
-    let settings = Settings::from(&parent.config);
+    let settings = parent.config.settings();
     let lookup = |name: &str| match name {
         "id" => Ok(Value::from(parent.id.as_str())),
         key => settings.get(key).cloned(),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pudica_lab::config::Configuration;
 use pudica_lab::store::SweepRun;
 use pudica_lab::{Event, NetworkTrainer, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute};
 

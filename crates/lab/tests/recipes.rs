@@ -3,6 +3,11 @@
 use pudica_lab::recipe::builtin_names;
 use pudica_lab::{Plan, Recipe};
 
+/// The recipes whose runs learn Boolean functions.
+fn boolean_names() -> Vec<&'static str> {
+    builtin_names().into_iter().filter(|name| name.starts_with("hahn/")).collect()
+}
+
 fn plan(recipe: &str, scale: &str, overrides: &[&str]) -> Plan {
     let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
     Plan::new(&Recipe::find(recipe).unwrap(), Some(scale), &overrides).unwrap()
@@ -23,7 +28,7 @@ fn paper_scale_is_the_published_number_of_runs() {
         // not published: PARITY twice, MAJORITY, FIRST
         ("hahn/constructions", 4 * 27),
     ];
-    assert_eq!(published.map(|(name, _)| name), builtin_names());
+    assert_eq!(published.map(|(name, _)| name).to_vec(), boolean_names());
     for (name, runs) in published {
         assert_eq!(plan(name, "paper", &[]).runs.len(), runs, "{name}");
     }
@@ -44,7 +49,7 @@ fn paper_scale_keeps_the_published_settings() {
 
 #[test]
 fn every_quick_scale_plans() {
-    for name in builtin_names() {
+    for name in boolean_names() {
         let plan = plan(name, "quick", &[]);
         assert!(!plan.runs.is_empty() && (plan.total_steps() > 0 || name == "hahn/constructions"), "{name}");
         assert_eq!(plan.groups().iter().map(|group| group.runs.len()).sum::<usize>(), plan.runs.len());
@@ -113,7 +118,7 @@ fn wrong_names_suggest_the_nearest() {
     assert!(refusal("scratchpad").contains("did you mean `hahn/scratchpad`?"));
     assert!(refusal("mine.toml").contains("cannot read the recipe mine.toml"));
     let recipe = Recipe::find("hahn/dynamics").unwrap();
-    let refusal = Plan::new(&recipe, Some("huge"), &[]).unwrap_err().to_string();
+    let refusal = <Plan>::new(&recipe, Some("huge"), &[]).unwrap_err().to_string();
     assert!(refusal.contains("has no scale `huge`"), "{refusal}");
 }
 
@@ -121,7 +126,7 @@ fn wrong_names_suggest_the_nearest() {
 fn a_user_recipe_needs_only_a_title_and_a_sweep() {
     let text = "title = 'mine'\n[small.settings]\nmodel.d = 8\n[[small.sweep]]\nname = 'all'\ngrid.seed = '0..2'\n";
     let recipe = Recipe::parse("mine.toml", text).unwrap();
-    assert_eq!(Plan::new(&recipe, None, &[]).unwrap().runs.len(), 2);
+    assert_eq!(<Plan>::new(&recipe, None, &[]).unwrap().runs.len(), 2);
     let refusal = |text: &str| Recipe::parse("mine.toml", text).unwrap_err().to_string();
     assert!(refusal("title = 'mine'").contains("has no scale"));
     assert!(refusal("title = 'mine'\ntyop = 3").contains("does not know the key `tyop`"));

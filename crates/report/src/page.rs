@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pudica_lab::config::Settings;
+use pudica_lab::config::{Configuration, Settings};
 
 use crate::experiments::{Drawn, Findings, Table};
 pub(crate) use crate::figure::escape;
@@ -177,9 +177,9 @@ fn problems(sweep: &Sweep) -> String {
 
 /// Settings with the values they take in the sweep.
 fn settings(sweep: &Sweep) -> String {
-    let all: Vec<Settings> = sweep.runs.iter().map(|run| Settings::from(&run.config)).collect();
+    let all: Vec<Settings> = sweep.runs.iter().map(|run| run.config.settings()).collect();
     let mut rows = String::new();
-    for key in Settings::keys() {
+    for key in &all.first().map(Settings::keys).unwrap_or_default() {
         let mut values: Vec<String> = Vec::new();
         for settings in &all {
             let value = settings.get(key).map(|value| value.as_str().map_or(value.to_string(), str::to_string));

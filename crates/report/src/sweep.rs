@@ -1,5 +1,6 @@
 //! A sweep as the figures see it: runs that count, and why others do not.
 
+use pudica_lab::config::Configuration;
 use pudica_lab::events::Tally;
 use pudica_lab::store::{SweepRecord, SweepRun};
 use pudica_lab::{Outcome, RunConfig, RunSummary, SweepFolder};

@@ -1,44 +1,31 @@
 //! Settings by their dotted names: `model.d`, `train.lr`.
 
-use std::sync::LazyLock;
-
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::RunConfig;
 use crate::error::{Error, Result};
 
-/// A [`RunConfig`] under construction, whose settings are reached by dotted names.
+/// A configuration under construction, whose settings are reached by dotted names.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    tree: Value,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings::from(&RunConfig::default())
-    }
-}
-
-impl From<&RunConfig> for Settings {
-    fn from(config: &RunConfig) -> Self {
-        let mut tree = serde_json::to_value(config).expect("a RunConfig is plain JSON");
-        // Left out of the JSON when it is the default, but a setting all the same.
-        tree["model"]["start"] = config.model.start.clone().into();
-        Settings { tree }
-    }
+    pub(super) tree: Value,
 }
 
 impl Settings {
+    /// The settings of a configuration, which stands for what is known: names and kinds of values.
+    pub fn of(config: &impl Serialize) -> Settings {
+        Settings { tree: serde_json::to_value(config).expect("a configuration is plain JSON") }
+    }
+
     /// The dotted names of all settings, in the order of definition.
-    pub fn keys() -> &'static [String] {
-        static KEYS: LazyLock<Vec<String>> =
-            LazyLock::new(|| flatten(&Settings::default().tree).into_iter().map(|(key, _)| key).collect());
-        &KEYS
+    pub fn keys(&self) -> Vec<String> {
+        flatten(&self.tree).into_iter().map(|(key, _)| key).collect()
     }
 
     /// Refuses a name that is not a setting, and suggests the nearest that is.
-    pub fn check_key(key: &str) -> Result<()> {
-        let known = Settings::keys();
+    pub fn check_key(&self, key: &str) -> Result<()> {
+        let known = self.keys();
         if known.iter().any(|name| name == key) {
             return Ok(());
         }
@@ -51,14 +38,13 @@ impl Settings {
 
     /// The value of a setting.
     pub fn get(&self, key: &str) -> Result<&Value> {
-        Settings::check_key(key)?;
-        Ok(&self.tree[key.split('.').next().unwrap_or_default()])
-            .map(|top| key.split('.').skip(1).fold(top, |node, part| &node[part]))
+        self.check_key(key)?;
+        Ok(key.split('.').fold(&self.tree, |node, part| &node[part]))
     }
 
     /// Sets one value. Whole numbers are accepted where a real number is expected.
     pub fn set(&mut self, key: &str, value: Value) -> Result<()> {
-        Settings::check_key(key)?;
+        self.check_key(key)?;
         let old = key.split('.').fold(&mut self.tree, |node, part| &mut node[part]);
         *old = match (&*old, value) {
             (Value::Number(now), Value::Number(new)) if now.is_f64() && !new.is_f64() => Value::from(new.as_f64()),
@@ -69,6 +55,8 @@ impl Settings {
                     _ => return Err(Error::setting(key, format!("expects a whole number, 0 or more, but got {new}"))),
                 }
             }
+            // `model.hidden=100` is typed as a number and meant as a text.
+            (Value::String(_), Value::Number(new)) => Value::from(new.to_string()),
             (now, new) if kind(now) != kind(&new) => {
                 return Err(Error::setting(key, format!("expects {}, but got {new}", kind(now))));
             }
@@ -77,24 +65,21 @@ impl Settings {
         Ok(())
     }
 
-    /// The finished, validated configuration.
-    pub fn resolve(&self) -> Result<RunConfig> {
-        let mut config = self.tree.clone();
-        // Name the key in the error of a bad choice such as `model.kind = "decoder"`.
-        for (key, choices) in [("kind", ["encoder", "encoder-decoder"]), ("embed", ["concat", "add"])] {
-            let value = config["model"][key].as_str().unwrap_or_default();
-            if !choices.contains(&value) {
-                let choices = choices.map(|choice| format!("\"{choice}\"")).join(" or ");
-                return Err(Error::setting(&format!("model.{key}"), format!("must be {choices}, not \"{value}\"")));
-            }
+    /// Refuses a text that is none of the choices of its setting.
+    pub(crate) fn check_choice(&self, key: &str, choices: &[&str]) -> Result<()> {
+        let value = self.get(key)?.as_str().unwrap_or_default();
+        if choices.contains(&value) {
+            return Ok(());
         }
-        if config["model"]["ff"] == 0 {
-            config["model"]["ff"] = config["model"]["d"].clone();
-        }
-        let config: RunConfig =
-            serde_json::from_value(config).map_err(|error| Error::setting("settings", error.to_string()))?;
-        config.validate()?;
-        Ok(config)
+        let (last, others) = choices.split_last().unwrap_or((&"", &[]));
+        let others = others.iter().map(|choice| format!("\"{choice}\"")).collect::<Vec<_>>().join(", ");
+        let near = pudica_boolean::did_you_mean(value, choices.iter().copied());
+        Err(Error::setting(key, format!("must be {others} or \"{last}\", not \"{value}\"{near}")))
+    }
+
+    /// The configuration these settings spell, not yet validated.
+    pub(crate) fn read<C: DeserializeOwned>(&self) -> Result<C> {
+        serde_json::from_value(self.tree.clone()).map_err(|error| Error::setting("settings", error.to_string()))
     }
 }
 
@@ -130,21 +115,26 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Configuration, RunConfig};
+
+    fn defaults() -> Settings {
+        RunConfig::default().settings()
+    }
 
     #[test]
     fn set_get_and_resolve() {
-        let mut settings = Settings::default();
+        let mut settings = defaults();
         settings.set("train.lr", Value::from(1)).unwrap();
         settings.set("train.steps", Value::from(1e3)).unwrap();
         settings.set("model.d", Value::from(64)).unwrap();
-        let config = settings.resolve().unwrap();
+        let config = RunConfig::resolve(&settings).unwrap();
         assert_eq!((config.train.lr, config.train.steps, config.model.ff), (1.0, 1000, 64));
         assert_eq!(settings.get("model.d").unwrap(), 64);
     }
 
     #[test]
     fn mistakes_are_named_and_the_nearest_key_suggested() {
-        let sentence = |key: &str, value: Value| Settings::default().set(key, value).unwrap_err().to_string();
+        let sentence = |key: &str, value: Value| defaults().set(key, value).unwrap_err().to_string();
         assert_eq!(sentence("model.heds", 2.into()), "unknown setting `model.heds`; did you mean `model.heads`?");
         assert_eq!(sentence("lr", 2.into()), "unknown setting `lr`; did you mean `train.lr`?");
         assert_eq!(sentence("zzz", 2.into()), "unknown setting `zzz`");
@@ -155,9 +145,9 @@ mod tests {
 
     #[test]
     fn bad_choices_name_their_key() {
-        let mut settings = Settings::default();
+        let mut settings = defaults();
         settings.set("model.kind", "decoder".into()).unwrap();
-        let sentence = settings.resolve().unwrap_err().to_string();
+        let sentence = RunConfig::resolve(&settings).unwrap_err().to_string();
         assert_eq!(sentence, "model.kind: must be \"encoder\" or \"encoder-decoder\", not \"decoder\"");
     }
 }

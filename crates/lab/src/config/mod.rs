@@ -1,20 +1,53 @@
 //! The settings of one run: train a network on a target, perhaps tracking measures on the way, then measure it.
 //!
-//! There is one kind of run. A resolved [`RunConfig`] says everything that influences its numbers, so a short hash of it
-//! ([`RunConfig::id`]) names the run: equal settings are the same run, wherever and whenever it is made.
+//! A resolved [`Configuration`] says everything that influences a run's numbers, so a short hash of it ([`Configuration::id`]) names the
+//! run: equal settings are the same run, wherever and whenever it is made. Here stand the settings of networks that learn Boolean functions,
+//! [`RunConfig`]; those of classifiers of images and texts are [`crate::study::StudyConfig`].
 
 mod keys;
 mod start;
 mod validate;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::error::Result;
+use crate::recipe::Kind;
 
 pub use keys::Settings;
 pub(crate) use keys::flatten;
 pub use validate::TargetName;
 
-/// All settings of one run.
+/// The settings of one run, of some kind of experiment.
+pub trait Configuration: Clone + std::fmt::Debug + Default + PartialEq + Serialize + DeserializeOwned {
+    /// The experiments whose runs these are.
+    const KIND: Kind;
+
+    /// The finished, validated configuration that settings spell.
+    fn resolve(settings: &Settings) -> Result<Self>;
+
+    /// How a person names the run among others: `parity n=12 seed=3`.
+    fn label(&self) -> String;
+
+    /// All settings by their dotted names.
+    fn settings(&self) -> Settings {
+        Settings::of(self)
+    }
+
+    /// The settings as canonical JSON: every key in the order of definition, shortest round-trip numbers.
+    fn canonical_json(&self) -> String {
+        serde_json::to_string(self).expect("a configuration has only string keys and finite numbers")
+    }
+
+    /// The run's name: the first 12 hexadecimal digits of the SHA-256 of [`Self::canonical_json`].
+    fn id(&self) -> String {
+        let digest = Sha256::digest(self.canonical_json().as_bytes());
+        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// All settings of one run that learns a Boolean function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
@@ -212,23 +245,31 @@ impl Default for RunConfig {
     }
 }
 
-impl RunConfig {
-    /// The settings as canonical JSON: every key in the order of definition, shortest round-trip numbers.
-    pub fn canonical_json(&self) -> String {
-        serde_json::to_string(self).expect("a RunConfig has only string keys and finite numbers")
+impl Configuration for RunConfig {
+    const KIND: Kind = Kind::Boolean;
+
+    fn resolve(settings: &Settings) -> Result<Self> {
+        settings.check_choice("model.kind", &["encoder", "encoder-decoder"])?;
+        settings.check_choice("model.embed", &["concat", "add"])?;
+        let mut config: RunConfig = settings.read()?;
+        config.model.ff = config.ff();
+        config.validate()?;
+        Ok(config)
     }
 
-    /// The run's name: the first 12 hexadecimal digits of the SHA-256 of [`Self::canonical_json`].
-    pub fn id(&self) -> String {
-        let digest = Sha256::digest(self.canonical_json().as_bytes());
-        digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-    }
-
-    /// How a person names the run among others: `parity n=12 seed=3`.
-    pub fn label(&self) -> String {
+    fn label(&self) -> String {
         format!("{} n={} seed={}", self.target, self.n, self.seed)
     }
 
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::of(self);
+        // Left out of the JSON when it is the default, but a setting all the same.
+        settings.tree["model"]["start"] = self.model.start.clone().into();
+        settings
+    }
+}
+
+impl RunConfig {
     /// The feed-forward width, with 0 resolved.
     pub fn ff(&self) -> usize {
         if self.model.ff == 0 { self.model.d } else { self.model.ff }

@@ -72,6 +72,7 @@ impl RunConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Configuration;
 
     fn config(start: &str) -> RunConfig {
         let mut config = RunConfig::default();

@@ -162,15 +162,15 @@ fn positive(x: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use crate::config::Configuration;
     use serde_json::{Value, json};
 
     fn refusal(pairs: &[(&str, Value)]) -> String {
-        let mut settings = Settings::default();
+        let mut settings = RunConfig::default().settings();
         for (key, value) in pairs {
             settings.set(key, value.clone()).unwrap();
         }
-        settings.resolve().unwrap_err().to_string()
+        RunConfig::resolve(&settings).unwrap_err().to_string()
     }
 
     #[test]

@@ -18,7 +18,7 @@ const RECIPES: [(&str, &str); 9] = recipes![
     "hahn/constructions",
 ];
 
-/// The names of the built-in recipes, in the paper's order.
+/// The names of the built-in recipes, in the papers' order.
 pub fn builtin_names() -> [&'static str; RECIPES.len()] {
     RECIPES.map(|(name, _)| name)
 }

@@ -5,6 +5,7 @@
 //! source = "Hahn & Rofin (2024), Figures 1, 5, 6 and Table 2"
 //! figures = "length-scaling"            # which figures and tables the report draws
 //! about = "What the experiment shows, in a sentence or two."
+//! kind = "boolean"                      # what its runs are: `boolean` (also where nothing is said) or `study`
 //!
 //! [settings]                            # for every scale; anything not set keeps its default
 //! train.lr = 3e-4
@@ -27,11 +28,12 @@ mod overrides;
 
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::{Settings, flatten};
+use crate::config::{Configuration, RunConfig, Settings, flatten};
 use crate::error::{Error, Result};
+use crate::study::StudyConfig;
 use axis::Axis;
 
 pub use builtin::{builtin, builtin_names};
@@ -40,11 +42,34 @@ pub use overrides::Override;
 /// The size at which an experiment is run.
 pub const DEFAULT_SCALE: &str = "quick";
 
+/// What the runs of an experiment are, and so which settings they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Transformers that learn Boolean functions: [`RunConfig`].
+    #[default]
+    Boolean,
+    /// Classifiers that learn images or texts: [`StudyConfig`].
+    Study,
+}
+
+impl Kind {
+    /// Every setting at its default.
+    pub fn defaults(self) -> Settings {
+        match self {
+            Kind::Boolean => RunConfig::default().settings(),
+            Kind::Study => StudyConfig::default().settings(),
+        }
+    }
+}
+
 /// An experiment: what to run at each scale and what to draw.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     /// `hahn/length-scaling`, or the path of a user's file.
     pub name: String,
+    /// What its runs are.
+    pub kind: Kind,
     /// A short title.
     pub title: String,
     /// Which figures and tables of which paper.
@@ -95,6 +120,8 @@ pub struct Sweep {
 #[derive(Deserialize)]
 struct RecipeFile {
     title: String,
+    #[serde(default)]
+    kind: Kind,
     #[serde(default)]
     source: String,
     #[serde(default)]
@@ -164,22 +191,24 @@ impl Recipe {
         for (scale, table) in file.scales {
             if !table.is_object() {
                 return Err(wrong(format!(
-                    "does not know the key `{scale}`; it knows title, source, about, figures, settings and tables of scales"
+                    "does not know the key `{scale}`; it knows title, kind, source, about, figures, settings and tables of scales"
                 )));
             }
             let table: ScaleFile =
                 serde_json::from_value(table).map_err(|error| wrong(format!("[{scale}]: {error}")))?;
-            let mut settings = Settings::default();
+            let mut settings = file.kind.defaults();
             for (key, value) in flatten(&file.settings).into_iter().chain(flatten(&table.settings)) {
                 if !value.is_null() {
                     settings.set(&key, value)?;
                 }
             }
-            let sweeps = table.sweep.into_iter().map(Sweep::read).collect::<Result<Vec<_>>>()?;
+            let sweeps =
+                table.sweep.into_iter().map(|sweep| Sweep::read(sweep, &settings)).collect::<Result<Vec<_>>>()?;
             scales.push(Scale { name: scale, settings, sweeps });
         }
         Ok(Recipe {
             name: name.into(),
+            kind: file.kind,
             title: file.title,
             source: file.source,
             about: file.about,
@@ -205,14 +234,14 @@ impl Recipe {
 }
 
 impl Sweep {
-    fn read(file: SweepFile) -> Result<Sweep> {
+    fn read(file: SweepFile, known: &Settings) -> Result<Sweep> {
         let axes = |tree: &Value| -> Result<Vec<Axis>> {
             let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
-            leaves.map(|(key, value)| Settings::check_key(&key).and_then(|()| Axis::read(&key, &value))).collect()
+            leaves.map(|(key, value)| known.check_key(&key).and_then(|()| Axis::read(&key, &value))).collect()
         };
         let settings = |tree: &Value| -> Result<Vec<(String, Value)>> {
             let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
-            leaves.map(|(key, value)| Settings::check_key(&key).map(|()| (key, value))).collect()
+            leaves.map(|(key, value)| known.check_key(&key).map(|()| (key, value))).collect()
         };
         let random = axes(&file.random)?;
         if file.draws.is_some() == random.is_empty() {

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::axis::{Axis, Values};
 use super::{Scale, Sweep};
-use crate::config::Settings;
 use crate::error::{Error, Result};
 
 /// One `key=value` of the command line.
@@ -26,13 +25,15 @@ impl Override {
             let draws = value.parse().ok().filter(|draws| *draws > 0);
             return draws.map(Override::Draws).ok_or_else(|| wrong("draws needs a whole number, 1 or more"));
         }
-        Settings::check_key(key)?;
         Axis::read_typed(key, value).map(Override::Setting)
     }
 
     /// Applies it to all sweeps of a scale. In each, an axis that is run through or drawn from gets the new values; a
     /// setting derived from a followed run keeps being derived; anything else is set, or becomes a new axis.
     pub fn apply(&self, scale: &mut Scale) -> Result<()> {
+        if let Override::Setting(axis) = self {
+            scale.settings.check_key(&axis.key)?;
+        }
         for sweep in &mut scale.sweeps {
             match self {
                 Override::Draws(draws) if !sweep.random.is_empty() => sweep.draws = *draws,
@@ -76,7 +77,14 @@ mod tests {
         assert_eq!(axis.listed().unwrap().len(), 10);
         let refusal = |text: &str| Override::parse(text).unwrap_err().to_string();
         assert!(refusal("model.d").contains("write key=value"));
-        assert!(refusal("modle.d=64").contains("did you mean `model.d`"));
         assert!(refusal("draws=0").contains("1 or more"));
+    }
+
+    #[test]
+    fn unknown_settings_are_refused() {
+        let recipe = crate::Recipe::find("hahn/dynamics").unwrap();
+        let misspelt = Override::parse("modle.d=64").unwrap();
+        let refusal = misspelt.apply(&mut recipe.scales[0].clone()).unwrap_err().to_string();
+        assert!(refusal.contains("did you mean `model.d`"), "{refusal}");
     }
 }

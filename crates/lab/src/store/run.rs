@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::FORMAT;
 use super::atomic::{read_json, write_bytes, write_json};
-use crate::config::RunConfig;
 use crate::error::{Error, Result};
 
 /// How a run ended.
@@ -56,6 +55,11 @@ impl RunSummary {
     pub fn measure(&self, name: &str) -> Option<f64> {
         self.measures.get(name).and_then(Value::as_f64)
     }
+
+    /// Some of the measures, null where one was not taken.
+    pub fn headline(&self, names: &[&str]) -> Map<String, Value> {
+        names.iter().map(|name| (name.to_string(), self.measures.get(*name).cloned().unwrap_or_default())).collect()
+    }
 }
 
 /// The folder of one run.
@@ -76,7 +80,7 @@ impl RunFolder {
     }
 
     /// Makes the folder and stores the run's settings in it.
-    pub fn create(&self, config: &RunConfig) -> Result<()> {
+    pub fn create(&self, config: &impl Serialize) -> Result<()> {
         std::fs::create_dir_all(&self.path).map_err(Error::io("create", &self.path))?;
         write_json(&self.path.join("config.json"), config)
     }

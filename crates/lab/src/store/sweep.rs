@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::FORMAT;
 use super::atomic::{read_json, write_json};
 use super::run::{RunFolder, RunSummary};
-use crate::config::RunConfig;
+use crate::config::{Configuration, RunConfig};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::recipe::Kind;
 
 /// What was asked for, as stored in `sweep.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct SweepRecord {
     pub program: String,
     /// The recipe's name.
     pub recipe: String,
+    /// What its runs are.
+    #[serde(default)]
+    pub kind: Kind,
     /// Its title.
     pub title: String,
     /// Which figures and tables of which paper.
@@ -55,11 +59,11 @@ pub struct RunRecord {
 
 /// A run as found in a sweep folder.
 #[derive(Clone, Debug)]
-pub struct SweepRun {
+pub struct SweepRun<C = RunConfig> {
     /// Its place in the sweep.
     pub record: RunRecord,
     /// Its settings.
-    pub config: RunConfig,
+    pub config: C,
     /// Its outcome, if it has ended.
     pub summary: Option<RunSummary>,
     /// Its folder.
@@ -76,13 +80,14 @@ pub struct SweepFolder {
 
 impl SweepFolder {
     /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes.
-    pub fn claim(path: &Path, plan: &Plan) -> Result<SweepFolder> {
+    pub fn claim<C: Configuration>(path: &Path, plan: &Plan<C>) -> Result<SweepFolder> {
         std::fs::create_dir_all(path.join("runs")).map_err(Error::io("create", path))?;
         let lock = lock(path)?;
         let record = SweepRecord {
             format: FORMAT,
             program: format!("pudica {}", env!("CARGO_PKG_VERSION")),
             recipe: plan.recipe.name.clone(),
+            kind: plan.recipe.kind,
             title: plan.recipe.title.clone(),
             source: plan.recipe.source.clone(),
             about: plan.recipe.about.clone(),
@@ -131,8 +136,17 @@ impl SweepFolder {
         RunFolder::new(self.path.join("runs").join(id))
     }
 
-    /// All runs that have at least begun, in the order of the sweep.
+    /// All runs that have at least begun, in the order of the sweep; of a sweep of Boolean functions.
     pub fn runs(&self) -> Result<Vec<SweepRun>> {
+        self.runs_of()
+    }
+
+    /// [`SweepFolder::runs`] for runs of any kind.
+    pub fn runs_of<C: Configuration>(&self) -> Result<Vec<SweepRun<C>>> {
+        if self.record.kind != C::KIND {
+            let problem = format!("holds runs of the kind {:?}, not {:?}", self.record.kind, C::KIND);
+            return Err(Error::Folder { path: self.path.clone(), problem });
+        }
         let mut runs = Vec::new();
         for record in &self.record.runs {
             let folder = self.run(&record.id);
