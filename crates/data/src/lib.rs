@@ -3,23 +3,29 @@
 //! - [`Stream`]: random numbers named by (run seed, purpose, step), never by a stored generator state.
 //! - [`Bits`]: a batch of bit strings, and how such batches are drawn.
 //! - [`Target`]: the function a network is asked to learn, from a batch of strings to their labels.
+//! - [`ModularTask`]: a table of modular arithmetic, of which a part is seen.
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 //! - [`corruptions`]: those of CIFAR-10-C, seeded.
 //! - [`images`]: labelled images, the files they come in, and the known data sets.
+//! - [`text`]: labelled texts, the files they come in, and their tokens (feature `text`).
 
 mod bits;
 pub mod corruptions;
 mod error;
 pub mod images;
+mod modular;
 mod stream;
 mod target;
 mod task;
+#[cfg(feature = "text")]
+pub mod text;
 mod tokens;
 mod training_set;
 
 pub use bits::Bits;
 pub use error::DataError;
+pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
 pub use stream::Stream;
 pub use target::{Target, prefix_parities};
 pub use task::{Batch, Task};

@@ -4,6 +4,8 @@
 //! - [`Weights`]: parameters as plain numbers under PyTorch's names; safetensors files.
 //! - [`classifier`]: networks that tell classes apart, on images and texts.
 //! - [`vision`]: the networks on images.
+//! - [`text`]: those on token sequences: RoBERTa, GPT-2, LSTM.
+//! - [`grokking`]: one attention layer on modular arithmetic, many trained at once.
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
@@ -16,12 +18,14 @@ mod encoder;
 mod encoder_decoder;
 mod error;
 mod fused;
+pub mod grokking;
 mod init;
 mod kernels;
 mod layers;
 mod leaves;
 mod network;
 mod state;
+pub mod text;
 mod train;
 pub mod vision;
 mod weights;

@@ -10,7 +10,7 @@ use std::path::Path;
 const BEST_PACKING: u64 = 1032;
 
 /// Bytes from a file, plain or gzipped, or from a packed part of one.
-pub(super) struct Bytes<'a> {
+pub(crate) struct Bytes<'a> {
     path: &'a Path,
     reader: Box<dyn Read + 'a>,
     /// Bytes read so far, of the unpacked content.

@@ -23,6 +23,8 @@ mod sheet;
 mod svhn;
 
 pub use any::read_any;
+#[cfg(feature = "text")]
+pub(crate) use bytes::Bytes;
 pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Split, Verdict};
 pub use checksum::md5_of_content;
 pub use cifar::read_cifar;

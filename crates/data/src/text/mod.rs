@@ -1,0 +1,74 @@
+//! Labelled texts, the files they come in, and their tokens.
+//!
+//! - [`Pairs`]: texts, or pairs of texts, with a label each.
+//! - [`read_mrpc`], [`read_qqp`], [`read_sst2`]: the files of GLUE; [`read_table`]: any file of named columns.
+//! - [`TextSet`]: the data sets known by name and where their files lie.
+//! - [`PairEncoder`]: from texts to the tokens of RoBERTa or GPT-2.
+//!
+//! Whatever is wrong with a file is told with its name, the line and the column.
+
+mod catalogue;
+mod encoder;
+mod glue;
+mod table;
+
+pub use catalogue::{LoadedTexts, TEXT_SETS, TextSet};
+pub use encoder::{Encoded, PairEncoder, Vocabulary};
+pub use glue::{read_mrpc, read_qqp, read_sst2};
+pub use table::{Columns, read_table};
+
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Texts or token files that cannot be read or encoded: which file, where in it, and why.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", path.display())]
+pub struct TextError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong, with the line and column where there are any.
+    pub problem: String,
+}
+
+impl TextError {
+    /// The error of this file or folder.
+    pub fn new(path: &Path, problem: impl Into<String>) -> Self {
+        Self { path: path.to_path_buf(), problem: problem.into() }
+    }
+}
+
+/// What a reader returns.
+pub type TextResult<T> = Result<T, TextError>;
+
+/// Labelled texts: one sentence, or two to compare, and a class for each row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pairs {
+    /// The texts of each row; the second is `None` where a row is one sentence.
+    pub texts: Vec<(String, Option<String>)>,
+    /// The class of each row.
+    pub labels: Vec<usize>,
+}
+
+impl Pairs {
+    /// How many rows there are.
+    pub fn count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The rows of these indices, in this order.
+    pub fn select(&self, indices: impl IntoIterator<Item = usize>) -> Self {
+        let mut chosen = Self::default();
+        for index in indices {
+            chosen.texts.push(self.texts[index].clone());
+            chosen.labels.push(self.labels[index]);
+        }
+        chosen
+    }
+
+    /// How many rows have each label, from 0 to the largest there is.
+    pub fn label_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.labels.iter().max().map_or(0, |largest| largest + 1)];
+        self.labels.iter().for_each(|label| counts[*label] += 1);
+        counts
+    }
+}

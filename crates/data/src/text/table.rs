@@ -1,0 +1,126 @@
+//! Files of named columns, one row a line: TSV as GLUE writes it (quotes are letters like any other), and CSV with quoted fields.
+
+use super::{Pairs, TextError, TextResult};
+use crate::images::Bytes;
+use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Terminator};
+use pudica_boolean::did_you_mean;
+use std::io::Read;
+use std::path::Path;
+
+/// No file of texts is longer than this, unpacked (QQP has 60 MB): a file that unpacks to more must not fill the memory.
+const MAX_BYTES: u64 = 1 << 28;
+
+/// Which columns of a file are read; the first line must name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns<'a> {
+    /// The first text.
+    pub first: &'a str,
+    /// The second text, where rows are pairs.
+    pub second: Option<&'a str>,
+    /// The class: a whole number from 0.
+    pub label: &'a str,
+    /// How many classes there are; a label that is not below is refused.
+    pub classes: usize,
+}
+
+/// Reads a file of named columns, plain or gzipped, with or without a byte order mark. A file named `.csv` or `.csv.gz` has commas, and
+/// fields in double quotes may hold commas, line ends and doubled quotes; any other has tabs, and quotes are letters as they stand.
+pub fn read_table(path: &Path, columns: &Columns) -> TextResult<Pairs> {
+    let wrong = |problem: String| TextError::new(path, problem);
+    let file = Bytes::open(path).map_err(|error| wrong(error.problem))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let commas = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".csv");
+    let mut builder = ReaderBuilder::new();
+    builder.has_headers(false).flexible(true);
+    if !commas {
+        builder.delimiter(b'\t').quoting(false).terminator(Terminator::Any(b'\n'));
+    }
+    read_rows(builder.from_reader(Limited { file, left: MAX_BYTES }), columns).map_err(wrong)
+}
+
+fn read_rows(mut reader: Reader<impl Read>, columns: &Columns) -> Result<Pairs, String> {
+    let mut row = StringRecord::new();
+    if next(&mut reader, &mut row, None)?.is_none() {
+        return Err("is empty; its first line should name the columns".to_string());
+    }
+    let header: Vec<String> = row.iter().map(|name| name.trim().to_string()).collect();
+    let place = |wanted: &str| {
+        header.iter().position(|name| name == wanted).ok_or_else(|| {
+            let names = header.iter().map(String::as_str);
+            let known = shortened(&header.join(", "));
+            format!("line 1: there is no column '{wanted}'{}; the columns are: {known}", did_you_mean(wanted, names))
+        })
+    };
+    let (first, second) = (place(columns.first)?, columns.second.map(place).transpose()?);
+    let label = place(columns.label)?;
+    let mut pairs = Pairs::default();
+    while let Some(line) = next(&mut reader, &mut row, Some(&header))? {
+        if row.len() != header.len() {
+            let (found, expected) = (row.len(), header.len());
+            // The first column that is not there, or the first that should not be.
+            let missing = header.get(found).map_or(String::new(), |name| format!(": '{name}' is missing"));
+            return Err(format!("line {line} has {found} columns, the header has {expected}{missing}"));
+        }
+        // Of a TSV file with Windows line ends, the last column holds the carriage return.
+        let field = |at: usize| row[at].strip_suffix('\r').unwrap_or(&row[at]);
+        let class = field(label).trim();
+        let class = class.parse().ok().filter(|class| *class < columns.classes).ok_or_else(|| {
+            let (column, found, last) = (columns.label, shortened(class), columns.classes.saturating_sub(1));
+            format!("line {line}, column '{column}': '{found}' is not a label; labels are 0 to {last}")
+        })?;
+        pairs.texts.push((field(first).to_string(), second.map(|at| field(at).to_string())));
+        pairs.labels.push(class);
+    }
+    match pairs.labels.is_empty() {
+        true => Err("has a header but no rows".to_string()),
+        false => Ok(pairs),
+    }
+}
+
+/// Reads the next row and says on which line it begins; `None` at the end of the file.
+fn next(
+    reader: &mut Reader<impl Read>,
+    row: &mut StringRecord,
+    header: Option<&[String]>,
+) -> Result<Option<u64>, String> {
+    let line = reader.position().line();
+    match reader.read_record(row) {
+        Ok(true) => Ok(Some(row.position().map_or(line, |position| position.line()))),
+        Ok(false) => Ok(None),
+        Err(error) => Err(match error.kind() {
+            ErrorKind::Utf8 { pos, err } => {
+                let line = pos.as_ref().map_or(line, |position| position.line());
+                let column = match header.and_then(|names| names.get(err.field())) {
+                    Some(name) => format!("'{name}'"),
+                    None => (err.field() + 1).to_string(),
+                };
+                format!("line {line}, column {column}: not UTF-8 text; convert the file to UTF-8")
+            }
+            _ => format!("damaged after line {line}: {error}"),
+        }),
+    }
+}
+
+/// At most 80 letters of what a file holds, for a message.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+/// A reader that fails, and does not end silently, where a file is too long.
+struct Limited<R> {
+    file: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(|| {
+            std::io::Error::other(format!("the file holds more than the {MAX_BYTES} bytes read here"))
+        })?;
+        Ok(count)
+    }
+}
