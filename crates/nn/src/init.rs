@@ -15,6 +15,8 @@ pub enum Start {
     Constant(f64),
     /// N(0, 1): embeddings.
     Normal,
+    /// N(0, std^2) of this standard deviation: everything in RoBERTa and GPT-2.
+    Gaussian(f64),
     /// U(-bound, bound).
     Uniform(f64),
 }
@@ -70,6 +72,7 @@ pub(crate) fn draw(blueprints: &[Blueprint], seed: u64) -> Weights {
                 Start::Ones => 1.0,
                 Start::Constant(value) => value as f32,
                 Start::Normal => stream.normal_f32(),
+                Start::Gaussian(std) => (stream.normal() * std) as f32,
                 Start::Uniform(bound) => stream.uniform_f32(-bound, bound),
             };
         }

@@ -103,11 +103,26 @@ impl Pass {
 
     /// In training, zeroes each value with probability `rate` and scales up the others; in prediction, x as it is.
     pub fn dropout<const D: usize>(&self, x: Tensor<D>, rate: f64) -> Tensor<D> {
-        if !self.is_training() || rate == 0.0 {
-            return x;
+        match self.kept(&x, x.dims(), rate) {
+            Some(kept) => x * kept,
+            None => x,
         }
-        let kept = x.clone().without_autodiff().random_like(Distribution::Bernoulli(1.0 - rate));
-        x * kept.mul_scalar(1.0 / (1.0 - rate))
+    }
+
+    /// What dropout multiplies values of this shape with, on the device of `like`: 0 with probability `rate`, or 1/(1 - rate). `None` where
+    /// nothing is dropped.
+    pub fn kept<const D: usize, const E: usize>(
+        &self,
+        like: &Tensor<E>,
+        shape: [usize; D],
+        rate: f64,
+    ) -> Option<Tensor<D>> {
+        if !self.is_training() || rate == 0.0 {
+            return None;
+        }
+        let like = like.clone().without_autodiff();
+        let kept = Tensor::random(shape, Distribution::Bernoulli(1.0 - rate), (&like.device(), like.dtype()));
+        Some(kept.mul_scalar(1.0 / (1.0 - rate)))
     }
 
     /// Remembers what a BatchNorm found.

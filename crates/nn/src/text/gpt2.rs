@@ -1,14 +1,19 @@
-//! GPT-2: a causal transformer.
+//! GPT-2 (Radford et al. 2019): a causal pre-norm transformer, read at its last token.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
 use super::TextBatch;
+use super::attention::{Mixing, mix};
+use super::layers::{SPREAD, Sizes, check_heads, dense, look_up, table, touch};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
-use crate::init::Blueprint;
+use crate::encoder::norm_blueprints;
+use crate::init::{Blueprint, Start};
+use crate::vision::layers::{layer_norm, multiply};
 
-/// The network's shape.
+/// GPT-2's shape. Its parameters have the names of `GPT2ForSequenceClassification` in Python's `transformers`, with one LayerNorm
+/// more, `transformer.ln_e` on the embeddings: the measure of sensitivity puts its noise behind one in every model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gpt2Config {
@@ -16,7 +21,7 @@ pub struct Gpt2Config {
     pub vocabulary: usize,
     /// Tokens of the longest sequence.
     pub length: usize,
-    /// Width of an embedding and of the layers.
+    /// Width of the residual stream.
     pub d: usize,
     /// Layers.
     pub layers: usize,
@@ -26,12 +31,12 @@ pub struct Gpt2Config {
     pub ff: usize,
     /// Classes told apart.
     pub classes: usize,
-    /// Share of values dropped in training.
+    /// Share of values dropped in training: of embeddings, attention weights and both parts of a layer.
     pub dropout: f64,
 }
 
 impl Default for Gpt2Config {
-    /// The paper's.
+    /// The paper's, with the tokens of RoBERTa.
     fn default() -> Self {
         Self { vocabulary: 50_265, length: 128, d: 256, layers: 4, heads: 8, ff: 1024, classes: 2, dropout: 0.1 }
     }
@@ -39,14 +44,133 @@ impl Default for Gpt2Config {
 
 impl Gpt2Config {
     pub(super) fn check(&self) -> Result<(), NnError> {
-        Ok(())
+        let Self { vocabulary, length, d, layers, heads, ff, classes, dropout } = *self;
+        Sizes { vocabulary, length, d, layers, classes, dropout }.check()?;
+        check_heads(d, heads, ff)
     }
 
     pub(super) fn blueprints(&self) -> Vec<Blueprint> {
-        Vec::new()
+        let Self { vocabulary, length, d, ff, classes, .. } = *self;
+        let mut blueprints = vec![table("transformer.wte", vocabulary, d), table("transformer.wpe", length, d)];
+        // What writes into the residual stream starts smaller the more layers there are.
+        let writing = Start::Gaussian(SPREAD / (2.0 * self.layers as f64).sqrt());
+        let project = |name: &str, inputs: usize| {
+            let mut blueprints = dense(name, [inputs, d], d);
+            blueprints[0].start = writing;
+            blueprints
+        };
+        for layer in (0..self.layers).map(layer_name) {
+            blueprints.extend(norm_blueprints(&format!("{layer}.ln_1"), d));
+            blueprints.extend(dense(&format!("{layer}.attn.c_attn"), [d, 3 * d], 3 * d));
+            blueprints.extend(project(&format!("{layer}.attn.c_proj"), d));
+            blueprints.extend(norm_blueprints(&format!("{layer}.ln_2"), d));
+            blueprints.extend(dense(&format!("{layer}.mlp.c_fc"), [d, ff], ff));
+            blueprints.extend(project(&format!("{layer}.mlp.c_proj"), ff));
+        }
+        blueprints.extend(norm_blueprints("transformer.ln_f", d));
+        blueprints.extend(norm_blueprints("transformer.ln_e", d));
+        blueprints.push(table("score", classes, d));
+        blueprints
     }
 
-    pub(super) fn forward(&self, _: &Parameters, _: TextBatch, _: &mut Pass) -> Result<Tensor<2>, NnError> {
-        Err(NnError::Computation("in work".to_string()))
+    /// [sequences, classes]. The last layer is computed at the last tokens only: nothing else is read.
+    pub(super) fn forward(
+        &self,
+        parameters: &Parameters,
+        batch: TextBatch,
+        pass: &mut Pass,
+    ) -> Result<Tensor<2>, NnError> {
+        let (sequences, length, mask) = batch.padded()?;
+        let embeddings = look_up(parameters.get("transformer.wte.weight")?, &batch);
+        let positions = parameters.get::<2>("transformer.wpe.weight")?.narrow(0, 0, length);
+        let x = embeddings.reshape([sequences, length, self.d]) + positions.unsqueeze();
+        let x = touch(layer_norm(parameters, "transformer.ln_e", x)?, &batch);
+        let mut x = pass.dropout(x, self.dropout);
+        for layer in 0..self.layers - 1 {
+            let layer = Layer { config: self, parameters, name: layer_name(layer) };
+            let normed = layer.norm(x.clone())?;
+            let (queries, keys_values) = (layer.queries(normed.clone())?, layer.keys_values(normed)?);
+            x = layer.finish(x, queries, keys_values, None, true, pass)?;
+        }
+        let layer = Layer { config: self, parameters, name: layer_name(self.layers - 1) };
+        let keys_values = layer.keys_values(layer.norm(x.clone())?)?;
+        let rows: Tensor<2> = x.reshape([sequences * length, self.d]);
+        let x: Tensor<3> = rows.select(0, batch.ends.clone()).unsqueeze_dim(1);
+        let queries = layer.queries(layer.norm(x.clone())?)?;
+        // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and the mask hides it.
+        let x = layer.finish(x, queries, keys_values, mask, false, pass)?;
+        self.score(parameters, x)
     }
+
+    /// The scores of the last tokens' streams [sequences, 1, d].
+    pub(super) fn score(&self, parameters: &Parameters, x: Tensor<3>) -> Result<Tensor<2>, NnError> {
+        let x = layer_norm(parameters, "transformer.ln_f", x)?;
+        let x: Tensor<2> = x.reshape([-1, self.d as i64]);
+        Ok(x.matmul(parameters.get::<2>("score.weight")?.transpose()))
+    }
+}
+
+/// One layer and its parameters. A linear layer of GPT-2 has its weight as [inputs, outputs].
+pub(super) struct Layer<'a> {
+    pub(super) config: &'a Gpt2Config,
+    pub(super) parameters: &'a Parameters,
+    pub(super) name: String,
+}
+
+impl Layer<'_> {
+    /// What attention is computed from: x [.., d] normalised.
+    pub(super) fn norm(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+        layer_norm(self.parameters, &format!("{}.ln_1", self.name), x)
+    }
+
+    /// The scaled queries [.., d] of normalised x [.., d].
+    pub(super) fn queries(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+        let d = self.config.d;
+        let (weight, bias) = self.get("attn.c_attn")?;
+        // The scores' factor goes into the parameters, the smallest place it can go.
+        let scale = (self.config.heads as f64 / d as f64).sqrt();
+        let (weight, bias) = (weight.narrow(1, 0, d).mul_scalar(scale), bias.narrow(0, 0, d).mul_scalar(scale));
+        Ok(multiply(x, weight.transpose(), Some(bias)))
+    }
+
+    /// The keys beside the values [.., 2d] of normalised x [.., d].
+    pub(super) fn keys_values(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+        let d = self.config.d;
+        let (weight, bias) = self.get("attn.c_attn")?;
+        Ok(multiply(x, weight.narrow(1, d, 2 * d).transpose(), Some(bias.narrow(0, d, 2 * d))))
+    }
+
+    /// The layer's output [sequences, l, d] at the tokens x [sequences, l, d] is of.
+    pub(super) fn finish(
+        &self,
+        x: Tensor<3>,
+        queries: Tensor<3>,
+        keys_values: Tensor<3>,
+        mask: Option<Tensor<2>>,
+        causal: bool,
+        pass: &Pass,
+    ) -> Result<Tensor<3>, NnError> {
+        let Gpt2Config { heads, dropout, .. } = *self.config;
+        let ([sequences, l, _], m) = (queries.dims(), keys_values.dims()[1]);
+        let kept = pass.kept(&queries, [sequences, heads, l, m], dropout);
+        let mixed = mix(queries, keys_values, mask, kept, Mixing { heads, causal, relu: false });
+        let x = x + pass.dropout(self.linear("attn.c_proj", mixed)?, dropout);
+        let normed = layer_norm(self.parameters, &format!("{}.ln_2", self.name), x.clone())?;
+        let wide = activation::gelu_approximate(self.linear("mlp.c_fc", normed)?);
+        Ok(x + pass.dropout(self.linear("mlp.c_proj", wide)?, dropout))
+    }
+
+    fn linear(&self, part: &str, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+        let (weight, bias) = self.get(part)?;
+        Ok(multiply(x, weight.transpose(), Some(bias)))
+    }
+
+    fn get(&self, part: &str) -> Result<(Tensor<2>, Tensor<1>), NnError> {
+        let name = format!("{}.{part}", self.name);
+        Ok((self.parameters.get(&format!("{name}.weight"))?, self.parameters.get(&format!("{name}.bias"))?))
+    }
+}
+
+pub(super) fn layer_name(layer: usize) -> String {
+    format!("transformer.h.{layer}")
 }

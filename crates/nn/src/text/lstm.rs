@@ -1,14 +1,28 @@
-//! A stack of LSTMs.
+//! A stack of LSTMs (Hochreiter & Schmidhuber 1997), read at its last hidden state.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::TextBatch;
+use super::layers::{Sizes, look_up, touch};
+use super::recurrence::lstm_layer;
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
-use crate::init::Blueprint;
+use crate::encoder::norm_blueprints;
+use crate::init::{Blueprint, Start};
+use crate::vision::layers::{layer_norm, linear};
 
-/// The network's shape.
+/// The LSTM's shape. Its parameters have the names, and start from the distributions, of this PyTorch module:
+///
+/// ```python
+/// class Lstm(nn.Module):
+///     def __init__(s, vocabulary, d, layers, classes, dropout):
+///         s.embedding, s.norm = nn.Embedding(vocabulary, d), nn.LayerNorm(d)
+///         s.lstm = nn.LSTM(d, d, layers, dropout=dropout)      # dropout between layers
+///         s.classifier = nn.Linear(d, classes)                 # on the last layer's last state
+/// ```
+///
+/// There is dropout on the normalised embeddings and before the classifier too. No padding is ever computed: sequences are packed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LstmConfig {
@@ -16,7 +30,7 @@ pub struct LstmConfig {
     pub vocabulary: usize,
     /// Tokens of the longest sequence.
     pub length: usize,
-    /// Width of an embedding and of the layers.
+    /// Width of an embedding and of the states.
     pub d: usize,
     /// Layers.
     pub layers: usize,
@@ -35,14 +49,46 @@ impl Default for LstmConfig {
 
 impl LstmConfig {
     pub(super) fn check(&self) -> Result<(), NnError> {
-        Ok(())
+        let Self { vocabulary, length, d, layers, classes, dropout } = *self;
+        Sizes { vocabulary, length, d, layers, classes, dropout }.check()
     }
 
     pub(super) fn blueprints(&self) -> Vec<Blueprint> {
-        Vec::new()
+        let Self { vocabulary, d, classes, .. } = *self;
+        let mut blueprints = vec![Blueprint::new("embedding.weight", &[vocabulary, d], Start::Normal)];
+        blueprints.extend(norm_blueprints("norm", d));
+        for layer in 0..self.layers {
+            for (part, shape) in [
+                ("weight_ih", vec![4 * d, d]),
+                ("weight_hh", vec![4 * d, d]),
+                ("bias_ih", vec![4 * d]),
+                ("bias_hh", vec![4 * d]),
+            ] {
+                blueprints.push(Blueprint::new(format!("lstm.{part}_l{layer}"), &shape, Start::linear(d)));
+            }
+        }
+        blueprints.push(Blueprint::new("classifier.weight", &[classes, d], Start::linear(d)));
+        blueprints.push(Blueprint::new("classifier.bias", &[classes], Start::linear(d)));
+        blueprints
     }
 
-    pub(super) fn forward(&self, _: &Parameters, _: TextBatch, _: &mut Pass) -> Result<Tensor<2>, NnError> {
-        Err(NnError::Computation("in work".to_string()))
+    /// [sequences, classes]
+    pub(super) fn forward(
+        &self,
+        parameters: &Parameters,
+        batch: TextBatch,
+        pass: &mut Pass,
+    ) -> Result<Tensor<2>, NnError> {
+        let sizes = batch.packed()?;
+        let embeddings = look_up(parameters.get("embedding.weight")?, &batch);
+        let embeddings = touch(layer_norm(parameters, "norm", embeddings)?, &batch);
+        let mut x: Tensor<2> = embeddings.squeeze_dim(0);
+        for layer in 0..self.layers {
+            let get = |part: &str| parameters.get::<2>(&format!("lstm.{part}_l{layer}"));
+            let bias = parameters.get::<1>(&format!("lstm.bias_ih_l{layer}"))?
+                + parameters.get::<1>(&format!("lstm.bias_hh_l{layer}"))?;
+            x = lstm_layer(pass.dropout(x, self.dropout), get("weight_ih")?, get("weight_hh")?, bias, sizes);
+        }
+        linear(parameters, "classifier", pass.dropout(x.select(0, batch.ends.clone()), self.dropout))
     }
 }

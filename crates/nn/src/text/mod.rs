@@ -3,8 +3,11 @@
 //! - [`Sequences`]: a batch of token sequences, each of its own length, some with noise on one embedding.
 //! - [`TextConfig`]: RoBERTa (softmax or ReLU attention), GPT-2 or LSTM; a [`Classifier`].
 
+mod attention;
 mod gpt2;
+mod layers;
 mod lstm;
+mod recurrence;
 mod roberta;
 mod sequences;
 
@@ -110,7 +113,7 @@ impl Classifier for TextConfig {
     fn upload(&self, input: &Sequences, device: &Device) -> Result<TextBatch, NnError> {
         input.check(self.vocabulary(), self.longest(), self.width())?;
         Ok(match self {
-            Self::Roberta(_) | Self::Gpt2(_) => input.padded(device),
+            Self::Roberta(_) | Self::Gpt2(_) => input.padded(self.longest(), device),
             Self::Lstm(_) => input.packed(device),
         })
     }

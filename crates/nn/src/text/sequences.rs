@@ -101,11 +101,29 @@ pub(super) enum Layout {
     },
 }
 
+impl TextBatch {
+    /// Of a padded batch: how many sequences, their common length, and the mask \[sequences, length\] of padding.
+    pub(super) fn padded(&self) -> Result<(usize, usize, Option<Tensor<2>>), NnError> {
+        match &self.layout {
+            Layout::Padded { sequences, length, mask } => Ok((*sequences, *length, mask.clone())),
+            Layout::Packed { .. } => Err(NnError::Batch("it is packed, a transformer's is padded".to_string())),
+        }
+    }
+
+    /// Of a packed batch: how many sequences each step has.
+    pub(super) fn packed(&self) -> Result<&[usize], NnError> {
+        match &self.layout {
+            Layout::Packed { sizes } => Ok(sizes),
+            Layout::Padded { .. } => Err(NnError::Batch("it is padded, an LSTM's is packed".to_string())),
+        }
+    }
+}
+
 impl Sequences {
-    /// On a device, each sequence padded at its end to the length of the longest.
-    pub(super) fn padded(&self, device: &Device) -> TextBatch {
+    /// On a device, each sequence padded at its end to the length of the longest; `most` is what the network can take.
+    pub(super) fn padded(&self, most: usize, device: &Device) -> TextBatch {
         let (sequences, longest) = (self.ids.len(), self.ids.iter().map(Vec::len).max().unwrap_or(0));
-        let length = longest.next_multiple_of(PADDED_TO);
+        let length = longest.next_multiple_of(PADDED_TO).min(most);
         let mut ids = vec![PADDING; sequences * length];
         let mut mask = vec![f32::NEG_INFINITY; sequences * length];
         for (index, own) in self.ids.iter().enumerate() {

@@ -32,13 +32,13 @@ impl Activation {
 }
 
 /// x W^T + b: [.., inputs] -> [.., outputs]
-pub(super) fn linear<const D: usize>(parameters: &Parameters, name: &str, x: Tensor<D>) -> Result<Tensor<D>, NnError> {
+pub(crate) fn linear<const D: usize>(parameters: &Parameters, name: &str, x: Tensor<D>) -> Result<Tensor<D>, NnError> {
     let bias = parameters.get::<1>(&format!("{name}.bias"))?;
     Ok(multiply(x, parameters.get::<2>(&format!("{name}.weight"))?, Some(bias)))
 }
 
 /// x W^T + b of a weight [outputs, inputs], all rows at once: on more dimensions burn would multiply once for each image.
-pub(super) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<D> {
+pub(crate) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<D> {
     let mut shape = x.dims();
     let rows: Tensor<2> = x.reshape([-1, shape[D - 1] as i64]);
     let y = module::linear(rows, weight.transpose(), bias);
@@ -87,7 +87,7 @@ impl Conv {
 }
 
 /// LayerNorm over the last dimension of x [batch, length, d].
-pub(super) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+pub(crate) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
     let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
     Ok(fused::layer_norm(x, weight, bias, LAYER_NORM_EPS))
 }

@@ -5,7 +5,7 @@
 mod cnn;
 mod convmixer;
 mod densenet121;
-mod layers;
+pub(crate) mod layers;
 mod mlp;
 mod pictures;
 mod plan;

@@ -1,0 +1,222 @@
+//! Attention on padded sequences as one step of the gradient graph, with a hand-written backward pass.
+//!
+//! Beside what [`fused::attend`](crate::fused) does: a mask of padding, ReLU in place of the softmax, and dropout of the weights.
+
+// burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
+#![cfg_attr(feature = "torch", allow(deprecated))]
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
+use burn::tensor::{Shape, Slice, Tensor, TensorData};
+
+/// What there is to know of an attention beside its tensors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mixing {
+    /// Heads, side by side in the last dimension.
+    pub(super) heads: usize,
+    /// Whether a token may look at itself and before only. The last query is the last key's token.
+    pub(super) causal: bool,
+    /// ReLU in place of the softmax.
+    pub(super) relu: bool,
+}
+
+/// weights(q k^T) v for each sequence and head, where weights are softmax or ReLU: q [batch, l, d], keys beside values
+/// [batch, m, 2d] -> [batch, l, d]. Scores are not scaled. `mask` [batch, m] is added to all scores of a key; `kept`
+/// [batch, heads, l, m] is multiplied with the weights.
+pub(super) fn mix(
+    q: Tensor<3>,
+    keys_values: Tensor<3>,
+    mask: Option<Tensor<2>>,
+    kept: Option<Tensor<4>>,
+    mixing: Mixing,
+) -> Tensor<3> {
+    // The macro knows no optional tensors: any tensor stands for one that is not there.
+    let there = [mask.is_some(), kept.is_some()];
+    let (q, keys_values) = (q.into_dispatch(), keys_values.into_dispatch());
+    let mask = mask.map_or_else(|| q.clone(), Tensor::into_dispatch);
+    let kept = kept.map_or_else(|| q.clone(), Tensor::into_dispatch);
+    Tensor::from_dispatch(<Dispatch as Mix>::mix(q, keys_values, mask, kept, there, mixing))
+}
+
+#[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
+trait Mix: Backend {
+    fn mix(
+        q: FloatTensor<Self>,
+        keys_values: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        there: [bool; 2],
+        mixing: Mixing,
+    ) -> FloatTensor<Self>;
+}
+
+impl Mix for Flex {
+    fn mix(
+        q: FloatTensor<Self>,
+        keys_values: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        there: [bool; 2],
+        mixing: Mixing,
+    ) -> FloatTensor<Self> {
+        forward::<Self>(q, keys_values, there[0].then_some(mask), there[1].then_some(kept), mixing).0
+    }
+}
+
+#[cfg(feature = "torch")]
+impl Mix for burn::backend::LibTorch {
+    fn mix(
+        q: FloatTensor<Self>,
+        keys_values: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        there: [bool; 2],
+        mixing: Mixing,
+    ) -> FloatTensor<Self> {
+        forward::<Self>(q, keys_values, there[0].then_some(mask), there[1].then_some(kept), mixing).0
+    }
+}
+
+impl<B: Backend, C: CheckpointStrategy> Mix for Autodiff<B, C> {
+    fn mix(
+        q: FloatTensor<Self>,
+        keys_values: FloatTensor<Self>,
+        mask: FloatTensor<Self>,
+        kept: FloatTensor<Self>,
+        there: [bool; 2],
+        mixing: Mixing,
+    ) -> FloatTensor<Self> {
+        let parents = [q.node(), keys_values.node()];
+        let [q, keys_values] = [q, keys_values].map(|tensor| tensor.into_primitive());
+        let [mask, kept] = [mask, kept].map(|tensor| tensor.into_primitive());
+        let (mask, kept) = (there[0].then_some(mask), there[1].then_some(kept));
+        match Attend.prepare::<C>(parents).compute_bound().stateful() {
+            OpsKind::Tracked(prepared) => {
+                let (output, saved) = forward::<B>(q, keys_values, mask, kept, mixing);
+                prepared.finish((saved, mixing), output)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(q, keys_values, mask, kept, mixing).0),
+        }
+    }
+}
+
+/// What the backward pass needs: queries [batch, heads, l, w], keys and values [batch, heads, m, w], weights
+/// [batch, heads, l, m] before dropout, and what dropout kept.
+#[derive(Debug, Clone)]
+struct Saved<T> {
+    q: T,
+    k: T,
+    v: T,
+    weights: T,
+    kept: Option<T>,
+}
+
+fn forward<B: Backend>(
+    q: FloatTensor<B>,
+    keys_values: FloatTensor<B>,
+    mask: Option<FloatTensor<B>>,
+    kept: Option<FloatTensor<B>>,
+    mixing: Mixing,
+) -> (FloatTensor<B>, Saved<FloatTensor<B>>) {
+    let q = split::<B>(q, 1, mixing.heads).remove(0);
+    let mut keys_values = split::<B>(keys_values, 2, mixing.heads);
+    let (v, k) = (keys_values.remove(1), keys_values.remove(0));
+    let mut scores = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3));
+    if let Some(mask) = mask {
+        let shape = mask.shape();
+        scores = B::float_add(scores, B::float_reshape(mask, Shape::new([shape[0], 1, 1, shape[1]])));
+    }
+    if mixing.causal {
+        let shape = scores.shape();
+        let (l, m) = (shape[2], shape[3]);
+        let mask = (0..l * m).map(|i| if i % m > i / m + m - l { f32::NEG_INFINITY } else { 0.0 }).collect();
+        let mask = TensorData::new::<f32, _>(mask, [1, 1, l, m]).convert_dtype(scores.dtype());
+        scores = B::float_add(scores.clone(), B::float_from_data(mask, &scores.device()));
+    }
+    let weights = match mixing.relu {
+        true => B::relu(scores),
+        false => B::softmax(scores, 3),
+    };
+    let used = match &kept {
+        Some(kept) => B::float_mul(weights.clone(), kept.clone()),
+        None => weights.clone(),
+    };
+    let output = join::<B>(vec![B::float_matmul(used, v.clone())]);
+    (output, Saved { q, k, v, weights, kept })
+}
+
+/// The gradients of the queries and of keys beside values.
+fn backward<B: Backend>(
+    saved: Saved<FloatTensor<B>>,
+    gradient: FloatTensor<B>,
+    mixing: Mixing,
+) -> [FloatTensor<B>; 2] {
+    let Saved { q, k, v, weights, kept } = saved;
+    let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 2, 3);
+    let dropped = |x: FloatTensor<B>| match &kept {
+        Some(kept) => B::float_mul(x, kept.clone()),
+        None => x,
+    };
+    let gradient = split::<B>(gradient, 1, mixing.heads).remove(0);
+    let dv = B::float_matmul(transposed(dropped(weights.clone())), gradient.clone());
+    let d_weights = dropped(B::float_matmul(gradient, transposed(v)));
+    let d_scores = match mixing.relu {
+        true => B::relu_backward(weights, d_weights),
+        false => {
+            // The softmax's gradient: p (g - sum p g).
+            let weighted = B::float_mul(weights.clone(), d_weights);
+            let total = B::float_sum_dim(weighted.clone(), 3);
+            B::float_sub(weighted, B::float_mul(weights, total))
+        }
+    };
+    let dq = B::float_matmul(d_scores.clone(), k);
+    let dk = B::float_matmul(transposed(d_scores), q);
+    [join::<B>(vec![dq]), join::<B>(vec![dk, dv])]
+}
+
+#[derive(Debug)]
+struct Attend;
+
+impl<B: Backend> Backward<B, 2> for Attend {
+    type State = (Saved<FloatTensor<B>>, Mixing);
+
+    fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let (saved, mixing) = ops.state;
+        let computed = backward::<B>(saved, gradient, mixing);
+        for (parent, gradient) in ops.parents.into_iter().zip(computed) {
+            if let Some(parent) = parent {
+                gradients.register::<B>(parent.id, gradient);
+            }
+        }
+    }
+}
+
+/// [batch, length, parts * d] -> for each part [batch, heads, length, d/heads], in one copy.
+fn split<B: Backend>(x: FloatTensor<B>, parts: usize, heads: usize) -> Vec<FloatTensor<B>> {
+    let shape = x.shape();
+    let (batch, length, width) = (shape[0], shape[1], shape[2] / parts / heads);
+    let x = B::float_reshape(x, Shape::new([batch, length, parts, heads, width]));
+    let x = B::float_permute(x, &[2, 0, 3, 1, 4]);
+    // Rows one after the other, so that the multiplications need not copy each part by itself.
+    let x = B::float_reshape(x, Shape::new([parts * batch, heads, length, width]));
+    let part = |part: usize| B::float_slice(x.clone(), &[Slice::from(part * batch..(part + 1) * batch)]);
+    (0..parts).map(part).collect()
+}
+
+/// The reverse of [`split`].
+fn join<B: Backend>(parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    let (count, shape) = (parts.len(), parts[0].shape());
+    let (batch, heads, length, width) = (shape[0], shape[1], shape[2], shape[3]);
+    let x = match count {
+        1 => parts.into_iter().next().expect("one part"),
+        _ => B::float_cat(parts, 0),
+    };
+    let x = B::float_reshape(x, Shape::new([count, batch, heads, length, width]));
+    let x = B::float_permute(x, &[1, 3, 0, 2, 4]);
+    B::float_reshape(x, Shape::new([batch, length, count * heads * width]))
+}
