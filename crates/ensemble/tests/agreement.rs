@@ -56,6 +56,13 @@ fn a_hundred_losses_equal_the_references() {
     }
 }
 
+/// Wide enough for the rounding of key biases' gradients to show, if anyone let it in, and at the paper's rate, so that nothing else does.
+#[test]
+fn a_hundred_losses_of_the_papers_width() {
+    let shape = shape(10, 128, 2, 2, 128, Embed::Concat, 64);
+    assert_same_training(&shape, vec![member(&shape, "first", 3e-4, 0.1, 2)], 100);
+}
+
 #[test]
 fn training_sets_smaller_and_larger_than_the_batch() {
     for (size, batch) in [(40, 64), (100, 64)] {

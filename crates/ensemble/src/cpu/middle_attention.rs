@@ -2,7 +2,7 @@
 
 use super::layout::{LayerAt, Layout};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add_bias, add_rows, scale_columns, softmax_rows, softmax_rows_backward};
+use super::passes::{add_bias, add_input_bias, scale_columns, softmax_rows, softmax_rows_backward};
 use super::prepared::Ready;
 use super::real::Real;
 
@@ -92,7 +92,7 @@ impl<T: Real> MiddleAttention<T> {
             }
         }
         scale_columns(d_projected, 3 * d, d, T::of(ready.layout.score_scale()));
-        add_rows(&mut gradient[at.in_bias.clone()], d_projected);
+        add_input_bias(&mut gradient[at.in_bias.clone()], d_projected);
         let d_projected = Matrix::new(d_projected, rows, 3 * d);
         let d_in = MatrixMut::new(&mut gradient[at.in_weight.clone()], 3 * d, d);
         multiply_add(d_in, d_projected.transposed(), Matrix::new(x, rows, d));

@@ -171,6 +171,14 @@ wide! {
     }
 }
 
+/// Add to the gradient [3 d] of attention's input bias those of queries, keys and values, rows [.., 3 d]. That of the keys' bias is
+/// exactly 0, since it drops out of the softmax; AdamW would scale its rounding up to full steps.
+pub(crate) fn add_input_bias<T: Real>(sums: &mut [T], rows: &[T]) {
+    add_rows(sums, rows);
+    let d = sums.len() / 3;
+    sums[d..2 * d].fill(T::zero());
+}
+
 wide! {
     /// Add `bias` to every row of rows [.., columns].
     pub(crate) fn add_bias<T: Real>(rows: &mut [T], bias: &[T]) {

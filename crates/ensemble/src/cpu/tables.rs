@@ -8,7 +8,7 @@ use pudica_nn::Embed;
 use super::folding::{Folding, FoldingScratch};
 use super::layout::{Layout, parts};
 use super::matrix::{Matrix, MatrixMut, multiply, multiply_add};
-use super::passes::{add, add_all, add_bias, add_rows, largest, scale_columns, transpose};
+use super::passes::{add, add_all, add_bias, add_input_bias, largest, scale_columns, transpose};
 use super::real::Real;
 use super::wide::wide;
 
@@ -166,7 +166,7 @@ impl<T: Real> Tables<T> {
             multiply_add(MatrixMut::with_step(d_out, d, width, d), d_through.transposed(), values);
         }
         scale_columns(d_projected, 3 * d, d, T::of(layout.score_scale()));
-        add_rows(&mut gradient[at.in_bias.clone()], d_projected);
+        add_input_bias(&mut gradient[at.in_bias.clone()], d_projected);
         let d_in = MatrixMut::new(&mut gradient[at.in_weight.clone()], 3 * d, d);
         let d_projected = Matrix::new(d_projected, tokens, 3 * d);
         multiply_add(d_in, d_projected.transposed(), Matrix::new(&self.embedded, tokens, d));

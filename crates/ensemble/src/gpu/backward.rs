@@ -268,7 +268,7 @@ impl Net<'_> {
         let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
         let weight = Matrix::at(g.parameters.at(), places.in_weight, d, self.places.total);
         self.multiply((3 * d, d, 2 * n), 1.0, qkv.transposed(), tokens, 0.0, weight, r)?;
-        self.column_sums(g, (g.token_qkv.at(), 0), (2 * n, 3 * d), self.place(g, places.in_bias), r)?;
+        self.input_bias(g, g.token_qkv.at(), 2 * n, places.in_bias, r)?;
         let tokens = Matrix::at(g.tokens.at(), 0, d, 2 * n * d);
         self.multiply((2 * n, d, 3 * d), 1.0, qkv, self.weight(inputs, places.in_weight, d), 1.0, tokens, r)?;
         self.cuda.launch(
@@ -319,7 +319,7 @@ impl Net<'_> {
             self.multiply((n, width, n), scale, scores.transposed(), queries, 0.0, part(qkv.at(), 1, head), r * b)?;
         }
         self.weight_gradient(g, qkv.at(), (own.input.at(), d), (rows, 3 * d), places.in_weight, r)?;
-        self.column_sums(g, (qkv.at(), 0), (rows, 3 * d), self.place(g, places.in_bias), r)?;
+        self.input_bias(g, qkv.at(), rows, places.in_bias, r)?;
 
         // What reaches the layer below: through attention, and directly.
         let after = g.layers[layer - 1].after.at();
@@ -492,6 +492,24 @@ impl Net<'_> {
             self.add_parts(g.parts.at(), parts, x * y, to, r)?;
         }
         Ok(())
+    }
+
+    /// The gradient [3 d] of attention's input bias from those of queries, keys and values x [R, rows, 3 d]. That of the keys' bias is
+    /// exactly 0, since it drops out of the softmax; AdamW would scale its rounding up to full steps.
+    fn input_bias(&self, g: &Gradients, x: u64, rows: usize, place: usize, r: usize) -> Result<(), EnsembleError> {
+        let d = self.dims.d;
+        self.column_sums(g, (x, 0), (rows, 3 * d), self.place(g, place), r)?;
+        let (keys, total) = self.place(g, place + d);
+        self.cuda.launch(
+            "forget",
+            Grid {
+                blocks: (d.div_ceil(THREADS) as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared: 0,
+                floats: (r * d) as f64,
+            },
+            &[pointer(keys), long(total), int(d)],
+        )
     }
 
     /// to [R, C]: the sums of the columns of x [R, rows, C]. Where a mask is given, x is first set to 0 where the mask is.

@@ -113,6 +113,7 @@ const KERNELS: &[&str] = &[
     "softmax_backward",
     "step_scalars",
     "adamw",
+    "forget",
     "next_step",
     "pair_gradients",
     "score",

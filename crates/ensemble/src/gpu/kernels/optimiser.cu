@@ -16,6 +16,12 @@ extern "C" __global__ void step_scalars(float* scalars, const double* settings, 
     out[6] = (float)s[3];
 }
 
+// Replicas' numbers [R] of count from x on, P apart: 0.
+extern "C" __global__ void forget(float* x, u64 P, int count) {
+    int k = blockIdx.x * THREADS + threadIdx.x;
+    if (k < count) x[(u64)blockIdx.y * P + k] = 0.f;
+}
+
 extern "C" __global__ void adamw(float* params, float* first, float* second, const float* grads, const float* scalars, u64 P) {
     u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y, at = r * P + k;
     if (k >= P) return;
