@@ -23,6 +23,9 @@ mod init;
 mod kernels;
 mod layers;
 mod leaves;
+mod mixing;
+#[cfg(feature = "torch")]
+mod native;
 mod network;
 mod state;
 pub mod text;

@@ -48,8 +48,20 @@ impl<C: Classifier> Learner<C> {
         seed: u64,
         device: &Device,
     ) -> Result<Self, NnError> {
+        Self::with_buffers(classifier, weights, &classifier.initial_buffers(), optimiser, seed, device)
+    }
+
+    /// The same for a network that has been trained before: also from these running statistics.
+    pub fn with_buffers(
+        classifier: &C,
+        weights: &Weights,
+        buffers: &Weights,
+        optimiser: Optimiser,
+        seed: u64,
+        device: &Device,
+    ) -> Result<Self, NnError> {
         optimiser.check()?;
-        let model = Model::new(classifier, weights, &classifier.initial_buffers(), device)?;
+        let model = Model::new(classifier, weights, buffers, device)?;
         let memory = (0..optimiser.memories()).map(|_| model.flat.zeros_like()).collect();
         Ok(Self { model, optimiser, memory, step: 0, seed, loss: None })
     }
@@ -120,12 +132,12 @@ impl<C: Classifier> Learner<C> {
             let others = model.classifier.forward(&parameters, batch, &mut Pass::train())?;
             loss = loss + (scores - others).square().mean().mul_scalar(beside.weight);
         }
-        let gradient = parameters.gradient(loss.backward());
-        self.loss = Some(loss.without_autodiff());
+        let (loss, gradient) = parameters.gradient(loss)?;
+        self.loss = Some(loss);
         let weights = self.model.flat.clone();
         self.model.flat = self.optimiser.update(weights, gradient, &mut self.memory, lr, self.step);
         if let Pass::Train { statistics } = pass {
-            statistics.into_iter().try_for_each(|found| self.take_in(found))?;
+            self.take_in(statistics)?;
         }
         Ok(())
     }
@@ -146,14 +158,25 @@ impl<C: Classifier> Learner<C> {
         &self.model
     }
 
-    /// Moves BatchNorm's running statistics towards a batch's.
-    fn take_in(&mut self, found: Statistics) -> Result<(), NnError> {
-        for (suffix, new) in [("running_mean", found.mean), ("running_var", found.variance)] {
-            let name = format!("{}.{suffix}", found.name);
-            let old = self.model.buffers.get_mut(&name);
-            let old = old.ok_or_else(|| NnError::Layout(format!("there is no buffer {name}")))?;
-            *old = old.clone().mul_scalar(1.0 - NEW_SHARE) + new.without_autodiff().mul_scalar(NEW_SHARE);
+    /// Moves BatchNorm's running statistics towards a batch's: all of them as one vector, as a GPU minds how many operations there are, not
+    /// how long they are.
+    fn take_in(&mut self, statistics: Vec<Statistics>) -> Result<(), NnError> {
+        if statistics.is_empty() {
+            return Ok(());
         }
+        let (mut names, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        for Statistics { name, mean, variance } in statistics {
+            for (suffix, found) in [("running_mean", mean), ("running_var", variance)] {
+                let name = format!("{name}.{suffix}");
+                let buffer = self.model.buffers.get(&name);
+                old.push(buffer.ok_or_else(|| NnError::Layout(format!("there is no buffer {name}")))?.clone());
+                new.push(found.without_autodiff());
+                names.push(name);
+            }
+        }
+        let lengths: Vec<usize> = new.iter().map(|found| found.dims()[0]).collect();
+        let all = Tensor::cat(old, 0).mul_scalar(1.0 - NEW_SHARE) + Tensor::cat(new, 0).mul_scalar(NEW_SHARE);
+        self.model.buffers.extend(names.into_iter().zip(all.split_with_sizes(lengths, 0)));
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod learner;
 mod model;
 mod optimiser;
 mod parameters;
+mod tape;
 
 use burn::tensor::{Distribution, Tensor};
 
@@ -27,6 +28,11 @@ pub trait Classifier: Clone {
     type Input;
     /// A batch on a device.
     type Batch: Clone;
+
+    /// Whether LibTorch itself may remember what gradients need, where the network computes there, instead of burn: that is faster. Burn lets
+    /// LibTorch overwrite values nobody else holds, so what LibTorch remembers must be held for as long as it could be overwritten;
+    /// golden tests of gradients on the device `torch` show whether it is.
+    const NATIVE_GRADIENTS: bool = false;
 
     /// Whether such a network can be built.
     fn check(&self) -> Result<(), NnError>;
@@ -103,6 +109,13 @@ impl Pass {
 
     /// In training, zeroes each value with probability `rate` and scales up the others; in prediction, x as it is.
     pub fn dropout<const D: usize>(&self, x: Tensor<D>, rate: f64) -> Tensor<D> {
+        #[cfg(feature = "torch")]
+        if self.is_training()
+            && rate > 0.0
+            && let Some(x) = crate::native::dropout(&x, rate)
+        {
+            return x;
+        }
         match self.kept(&x, x.dims(), rate) {
             Some(kept) => x * kept,
             None => x,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use burn::tensor::{Int, Tensor, TensorData, activation};
 
+use super::tape::Tape;
 use super::{Classifier, Parameters, Pass};
 use crate::layers::to_vec;
 use crate::{Device, NnError, Weights};
@@ -94,7 +95,7 @@ impl<C: Classifier> Model<C> {
         to_vec(self.scores(input)?)
     }
 
-    fn scores(&self, input: &C::Input) -> Result<Tensor<2>, NnError> {
+    pub(crate) fn scores(&self, input: &C::Input) -> Result<Tensor<2>, NnError> {
         let batch = self.classifier.upload(input, &self.device)?;
         self.classifier.forward(&self.parameters(false), batch, &mut Pass::Evaluate)
     }
@@ -109,14 +110,18 @@ impl<C: Classifier> Model<C> {
         let batch = self.classifier.upload(input, &self.device)?;
         let parameters = self.parameters(true);
         let scores = self.classifier.forward(&parameters, batch, &mut Pass::Evaluate)?;
-        let loss = self.loss(scores, labels)?;
-        let gradient = to_vec(parameters.gradient(loss.backward()))?;
-        let loss: Vec<E> = to_vec(loss.without_autodiff())?;
-        Ok((loss[0], gradient))
+        let (loss, gradient) = parameters.gradient(self.loss(scores, labels)?)?;
+        let loss: Vec<E> = to_vec(loss)?;
+        Ok((loss[0], to_vec(gradient)?))
     }
 
-    pub(super) fn parameters(&self, recording: bool) -> Parameters {
-        Parameters::new(&self.flat, &self.layout, &self.buffers, recording)
+    /// Who remembers what this network's gradients need.
+    const TAPE: Tape = if C::NATIVE_GRADIENTS { Tape::Backend } else { Tape::Burn };
+
+    /// The parameters as layers see them; `recording`: with gradients in view.
+    pub(crate) fn parameters(&self, recording: bool) -> Parameters {
+        let tape = if recording { Self::TAPE } else { Tape::Nobody };
+        Parameters::new(&self.flat, &self.layout, &self.buffers, tape)
     }
 
     /// The mean cross-entropy of scores \[batch, classes\].
@@ -137,15 +142,13 @@ impl<C: Classifier> Model<C> {
 impl<C: Classifier<Batch = Tensor<4>>> Model<C> {
     /// The cross-entropy of each input of a batch of images, and its gradient with respect to the pixels, as the input lies in memory.
     pub fn input_gradient(&self, input: &C::Input, labels: &[usize]) -> Result<Vec<f32>, NnError> {
-        let batch = self.classifier.upload(input, &self.device)?.autodiff().require_grad();
+        let batch = Self::TAPE.leaf(self.classifier.upload(input, &self.device)?);
         let count = batch.dims()[0] as f64;
         let scores = self.classifier.forward(&self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
         // The sum, not the mean: each image's gradient is then its own, however many there are.
         let loss = self.loss(scores, labels)?.mul_scalar(count);
-        let mut gradients = loss.backward();
-        let gradient =
-            batch.grad_remove(&mut gradients).unwrap_or_else(|| batch.clone().without_autodiff().zeros_like());
-        to_vec(gradient)
+        let (_, gradients) = Self::TAPE.gradients(loss, &[batch])?;
+        to_vec(Tensor::cat(gradients, 0))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::Tensor;
 
+use super::tape::Tape;
 use crate::{NnError, Weights};
 
 /// The parameters of a network by name, each a slice of one long vector, and its buffers.
@@ -12,24 +13,17 @@ pub struct Parameters {
     leaves: Vec<Tensor<1>>,
     places: HashMap<String, (usize, Vec<usize>)>,
     buffers: HashMap<String, Tensor<1>>,
+    tape: Tape,
 }
 
 impl Parameters {
-    /// Cuts `flat` \[parameters\] into the parts of `layout`. With `recording`, gradients of what is computed from them are kept.
-    pub(super) fn new(
-        flat: &Tensor<1>,
-        layout: &Weights,
-        buffers: &HashMap<String, Tensor<1>>,
-        recording: bool,
-    ) -> Self {
-        let part = |range: std::ops::Range<usize>| {
-            let leaf = flat.clone().slice([range]);
-            if recording { leaf.autodiff().require_grad() } else { leaf }
-        };
+    /// Cuts `flat` \[parameters\] into the parts of `layout`. `tape` remembers what is computed from them.
+    pub(super) fn new(flat: &Tensor<1>, layout: &Weights, buffers: &HashMap<String, Tensor<1>>, tape: Tape) -> Self {
+        let part = |range: std::ops::Range<usize>| tape.leaf(flat.clone().slice([range]));
         let leaves = layout.layout().iter().map(|parameter| part(parameter.range.clone())).collect();
         let places = layout.layout().iter().enumerate();
         let places = places.map(|(at, parameter)| (parameter.name.clone(), (at, parameter.shape.clone()))).collect();
-        Self { leaves, places, buffers: buffers.clone() }
+        Self { leaves, places, buffers: buffers.clone(), tape }
     }
 
     /// The parameter of this name, in its shape.
@@ -55,12 +49,10 @@ impl Parameters {
         self.buffers.get(name).cloned().ok_or_else(|| missing(name))
     }
 
-    /// The gradients of all parameters as one vector \[parameters\], zero where one played no part.
-    pub(super) fn gradient(&self, mut gradients: Gradients) -> Tensor<1> {
-        let of = |leaf: &Tensor<1>| {
-            leaf.grad_remove(&mut gradients).unwrap_or_else(|| leaf.clone().without_autodiff().zeros_like())
-        };
-        Tensor::cat(self.leaves.iter().map(of).collect(), 0)
+    /// The loss \[1\] without its history, and its gradient with respect to all parameters as one vector \[parameters\].
+    pub(super) fn gradient(&self, loss: Tensor<1>) -> Result<(Tensor<1>, Tensor<1>), NnError> {
+        let (loss, gradients) = self.tape.gradients(loss, &self.leaves)?;
+        Ok((loss, Tensor::cat(gradients, 0)))
     }
 }
 

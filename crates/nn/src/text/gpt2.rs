@@ -4,12 +4,12 @@ use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
 use super::TextBatch;
-use super::attention::{Mixing, mix};
 use super::layers::{SPREAD, Sizes, check_heads, dense, look_up, table, touch};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::encoder::norm_blueprints;
 use crate::init::{Blueprint, Start};
+use crate::mixing::{Attention, Mixing, Visible, mix};
 use crate::vision::layers::{layer_norm, multiply};
 
 /// GPT-2's shape. Its parameters have the names of `GPT2ForSequenceClassification` in Python's `transformers`, with one LayerNorm
@@ -59,7 +59,7 @@ impl Gpt2Config {
             blueprints[0].start = writing;
             blueprints
         };
-        for layer in (0..self.layers).map(layer_name) {
+        for layer in (0..self.layers).map(|layer| format!("transformer.h.{layer}")) {
             blueprints.extend(norm_blueprints(&format!("{layer}.ln_1"), d));
             blueprints.extend(dense(&format!("{layer}.attn.c_attn"), [d, 3 * d], 3 * d));
             blueprints.extend(project(&format!("{layer}.attn.c_proj"), d));
@@ -73,58 +73,78 @@ impl Gpt2Config {
         blueprints
     }
 
-    /// [sequences, classes]. The last layer is computed at the last tokens only: nothing else is read.
+    /// [sequences, classes]
     pub(super) fn forward(
         &self,
         parameters: &Parameters,
         batch: TextBatch,
         pass: &mut Pass,
     ) -> Result<Tensor<2>, NnError> {
+        self.run(parameters, batch, None, &mut None, pass)
+    }
+
+    /// The same of sequences of which `before` knows the beginning: keys beside values [sequences, tokens, 2d] of each layer. What the
+    /// layers compute of them for this batch's own tokens is added to `recorder`. The last layer is computed at the last tokens only:
+    /// nothing else is read.
+    pub(super) fn run(
+        &self,
+        parameters: &Parameters,
+        batch: TextBatch,
+        before: Option<&[Tensor<3>]>,
+        recorder: &mut Option<Vec<Tensor<3>>>,
+        pass: &Pass,
+    ) -> Result<Tensor<2>, NnError> {
         let (sequences, length, mask) = batch.padded()?;
+        let known = before.map_or(0, |before| before[0].dims()[1]);
         let embeddings = look_up(parameters.get("transformer.wte.weight")?, &batch);
-        let positions = parameters.get::<2>("transformer.wpe.weight")?.narrow(0, 0, length);
+        let positions = parameters.get::<2>("transformer.wpe.weight")?.narrow(0, known, length);
         let x = embeddings.reshape([sequences, length, self.d]) + positions.unsqueeze();
         let x = touch(layer_norm(parameters, "transformer.ln_e", x)?, &batch);
         let mut x = pass.dropout(x, self.dropout);
-        for layer in 0..self.layers - 1 {
-            let layer = Layer { config: self, parameters, name: layer_name(layer) };
+        for index in 0..self.layers {
+            let layer = Layer { config: self, parameters, name: format!("transformer.h.{index}") };
             let normed = layer.norm(x.clone())?;
-            let (queries, keys_values) = (layer.queries(normed.clone())?, layer.keys_values(normed)?);
-            x = layer.finish(x, queries, keys_values, None, true, pass)?;
+            let mut keys_values = layer.keys_values(normed.clone())?;
+            if let Some(recorder) = recorder {
+                recorder.push(keys_values.clone());
+            }
+            if let Some(before) = before {
+                keys_values = Tensor::cat(vec![before[index].clone(), keys_values], 1);
+            }
+            x = if index + 1 < self.layers {
+                layer.finish(x, layer.queries(normed)?, keys_values, None, true, pass)?
+            } else {
+                let rows: Tensor<2> = x.reshape([sequences * length, self.d]);
+                let x: Tensor<3> = rows.select(0, batch.ends.clone()).unsqueeze_dim(1);
+                let queries = layer.queries(layer.norm(x.clone())?)?;
+                // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and a mask hides it.
+                let mask = mask.clone().map(|mask| match known {
+                    0 => mask,
+                    _ => Tensor::cat(vec![mask.clone().narrow(1, 0, 1).zeros_like().expand([sequences, known]), mask], 1),
+                });
+                layer.finish(x, queries, keys_values, mask, false, pass)?
+            };
         }
-        let layer = Layer { config: self, parameters, name: layer_name(self.layers - 1) };
-        let keys_values = layer.keys_values(layer.norm(x.clone())?)?;
-        let rows: Tensor<2> = x.reshape([sequences * length, self.d]);
-        let x: Tensor<3> = rows.select(0, batch.ends.clone()).unsqueeze_dim(1);
-        let queries = layer.queries(layer.norm(x.clone())?)?;
-        // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and the mask hides it.
-        let x = layer.finish(x, queries, keys_values, mask, false, pass)?;
-        self.score(parameters, x)
-    }
-
-    /// The scores of the last tokens' streams [sequences, 1, d].
-    pub(super) fn score(&self, parameters: &Parameters, x: Tensor<3>) -> Result<Tensor<2>, NnError> {
-        let x = layer_norm(parameters, "transformer.ln_f", x)?;
-        let x: Tensor<2> = x.reshape([-1, self.d as i64]);
+        let x: Tensor<2> = layer_norm(parameters, "transformer.ln_f", x)?.reshape([sequences, self.d]);
         Ok(x.matmul(parameters.get::<2>("score.weight")?.transpose()))
     }
 }
 
 /// One layer and its parameters. A linear layer of GPT-2 has its weight as [inputs, outputs].
-pub(super) struct Layer<'a> {
-    pub(super) config: &'a Gpt2Config,
-    pub(super) parameters: &'a Parameters,
-    pub(super) name: String,
+struct Layer<'a> {
+    config: &'a Gpt2Config,
+    parameters: &'a Parameters,
+    name: String,
 }
 
 impl Layer<'_> {
     /// What attention is computed from: x [.., d] normalised.
-    pub(super) fn norm(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+    fn norm(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
         layer_norm(self.parameters, &format!("{}.ln_1", self.name), x)
     }
 
     /// The scaled queries [.., d] of normalised x [.., d].
-    pub(super) fn queries(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+    fn queries(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
         let d = self.config.d;
         let (weight, bias) = self.get("attn.c_attn")?;
         // The scores' factor goes into the parameters, the smallest place it can go.
@@ -134,14 +154,14 @@ impl Layer<'_> {
     }
 
     /// The keys beside the values [.., 2d] of normalised x [.., d].
-    pub(super) fn keys_values(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
+    fn keys_values(&self, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
         let d = self.config.d;
         let (weight, bias) = self.get("attn.c_attn")?;
         Ok(multiply(x, weight.narrow(1, d, 2 * d).transpose(), Some(bias.narrow(0, d, 2 * d))))
     }
 
     /// The layer's output [sequences, l, d] at the tokens x [sequences, l, d] is of.
-    pub(super) fn finish(
+    fn finish(
         &self,
         x: Tensor<3>,
         queries: Tensor<3>,
@@ -151,9 +171,9 @@ impl Layer<'_> {
         pass: &Pass,
     ) -> Result<Tensor<3>, NnError> {
         let Gpt2Config { heads, dropout, .. } = *self.config;
-        let ([sequences, l, _], m) = (queries.dims(), keys_values.dims()[1]);
-        let kept = pass.kept(&queries, [sequences, heads, l, m], dropout);
-        let mixed = mix(queries, keys_values, mask, kept, Mixing { heads, causal, relu: false });
+        let visible = if causal { Visible::Before } else { Visible::All };
+        let mixing = Mixing { heads, visible, attention: Attention::Softmax, dropout };
+        let mixed = mix(queries, keys_values, mask, mixing, pass);
         let x = x + pass.dropout(self.linear("attn.c_proj", mixed)?, dropout);
         let normed = layer_norm(self.parameters, &format!("{}.ln_2", self.name), x.clone())?;
         let wide = activation::gelu_approximate(self.linear("mlp.c_fc", normed)?);
@@ -169,8 +189,4 @@ impl Layer<'_> {
         let name = format!("{}.{part}", self.name);
         Ok((self.parameters.get(&format!("{name}.weight"))?, self.parameters.get(&format!("{name}.bias"))?))
     }
-}
-
-pub(super) fn layer_name(layer: usize) -> String {
-    format!("transformer.h.{layer}")
 }

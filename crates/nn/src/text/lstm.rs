@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TextBatch;
 use super::layers::{Sizes, look_up, touch};
-use super::recurrence::lstm_layer;
+use super::recurrence::{LayerState, LayerWeights, lstm_layer};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::encoder::norm_blueprints;
@@ -79,16 +79,38 @@ impl LstmConfig {
         batch: TextBatch,
         pass: &mut Pass,
     ) -> Result<Tensor<2>, NnError> {
-        let sizes = batch.packed()?;
-        let embeddings = look_up(parameters.get("embedding.weight")?, &batch);
-        let embeddings = touch(layer_norm(parameters, "norm", embeddings)?, &batch);
-        let mut x: Tensor<2> = embeddings.squeeze_dim(0);
+        self.run(parameters, batch, None, pass)
+    }
+
+    /// The same of sequences of which `start` knows the beginning, one state for each layer.
+    pub(super) fn run(
+        &self,
+        parameters: &Parameters,
+        batch: TextBatch,
+        start: Option<&[LayerState]>,
+        pass: &Pass,
+    ) -> Result<Tensor<2>, NnError> {
+        let mut x = self.embed(parameters, &batch)?;
         for layer in 0..self.layers {
-            let get = |part: &str| parameters.get::<2>(&format!("lstm.{part}_l{layer}"));
-            let bias = parameters.get::<1>(&format!("lstm.bias_ih_l{layer}"))?
-                + parameters.get::<1>(&format!("lstm.bias_hh_l{layer}"))?;
-            x = lstm_layer(pass.dropout(x, self.dropout), get("weight_ih")?, get("weight_hh")?, bias, sizes);
+            let start = start.map(|states| states[layer].clone());
+            x = lstm_layer(pass.dropout(x, self.dropout), weights(parameters, layer)?, start, batch.packed()?);
         }
         linear(parameters, "classifier", pass.dropout(x.select(0, batch.ends.clone()), self.dropout))
     }
+
+    /// The normalised and touched embeddings of a packed batch: [tokens, d]
+    pub(super) fn embed(&self, parameters: &Parameters, batch: &TextBatch) -> Result<Tensor<2>, NnError> {
+        let x = look_up(parameters.get("embedding.weight")?, batch);
+        Ok(touch(layer_norm(parameters, "norm", x)?, batch).squeeze_dim(0))
+    }
+}
+
+/// The parameters of one layer.
+pub(super) fn weights(parameters: &Parameters, layer: usize) -> Result<LayerWeights, NnError> {
+    let bias = |part: &str| parameters.get::<1>(&format!("lstm.bias_{part}_l{layer}"));
+    Ok(LayerWeights {
+        input: parameters.get(&format!("lstm.weight_ih_l{layer}"))?,
+        state: parameters.get(&format!("lstm.weight_hh_l{layer}"))?,
+        bias: bias("ih")? + bias("hh")?,
+    })
 }

@@ -3,10 +3,10 @@
 //! - [`Sequences`]: a batch of token sequences, each of its own length, some with noise on one embedding.
 //! - [`TextConfig`]: RoBERTa (softmax or ReLU attention), GPT-2 or LSTM; a [`Classifier`].
 
-mod attention;
 mod gpt2;
 mod layers;
 mod lstm;
+mod prefix;
 mod recurrence;
 mod roberta;
 mod sequences;
@@ -18,9 +18,10 @@ use crate::classifier::{Classifier, Parameters, Pass};
 use crate::init::Blueprint;
 use crate::{Device, NnError};
 
+pub use crate::mixing::Attention;
 pub use gpt2::Gpt2Config;
 pub use lstm::LstmConfig;
-pub use roberta::{Attention, RobertaConfig};
+pub use roberta::RobertaConfig;
 pub use sequences::{Sequences, TextBatch, Touch};
 
 /// A network on token sequences. In a recipe, `kind` names it and what is left out is the paper's: 4 layers, 8 heads, width 256,
@@ -81,6 +82,8 @@ impl TextConfig {
 impl Classifier for TextConfig {
     type Input = Sequences;
     type Batch = TextBatch;
+
+    const NATIVE_GRADIENTS: bool = true;
 
     fn check(&self) -> Result<(), NnError> {
         match self {

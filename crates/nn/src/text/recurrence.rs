@@ -1,8 +1,7 @@
 //! One layer of an LSTM over packed sequences as one step of the gradient graph.
 //!
 //! A layer of 128 steps left to autodiff is thousands of nodes. Here it is one, with a backward pass by hand: the inputs' projection and
-//! every gradient of a weight are single multiplications of all tokens at once, and a step multiplies its states only. On LibTorch the layer
-//! is LibTorch's own, which is cuDNN's on a GPU.
+//! every gradient of a weight are single multiplications of all tokens at once, and a step multiplies its states only.
 
 // burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
 #![cfg_attr(feature = "torch", allow(deprecated))]
@@ -13,21 +12,55 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
-use burn::tensor::{Shape, Slice, Tensor};
+use burn::tensor::{Shape, Slice, Tensor, activation};
+
+/// The parameters of one layer, gates in PyTorch's order: input, forget, cell, output.
+#[derive(Clone)]
+pub(super) struct LayerWeights {
+    /// [4 hidden, inputs]
+    pub(super) input: Tensor<2>,
+    /// [4 hidden, hidden]
+    pub(super) state: Tensor<2>,
+    /// [4 hidden], PyTorch's two added.
+    pub(super) bias: Tensor<1>,
+}
+
+/// Where sequences stand in one layer: hidden states and cells, each [sequences, hidden]. No gradient flows into them.
+#[derive(Clone)]
+pub(super) struct LayerState {
+    pub(super) hidden: Tensor<2>,
+    pub(super) cell: Tensor<2>,
+}
 
 /// The hidden states of one layer: inputs [tokens, inputs], packed as `sizes` says (sequences still going at each step, the longest
-/// first), weights `[4 hidden, inputs]` and `[4 hidden, hidden]` and a bias [4 hidden] in PyTorch's order of gates -> [tokens, hidden].
-/// States start at zero.
+/// first) -> [tokens, hidden]. Sequences start at `start`, one row each, or at zero.
 pub(super) fn lstm_layer(
     inputs: Tensor<2>,
-    input_weight: Tensor<2>,
-    state_weight: Tensor<2>,
-    bias: Tensor<1>,
+    weights: LayerWeights,
+    start: Option<LayerState>,
     sizes: &[usize],
 ) -> Tensor<2> {
-    let (inputs, bias) = (inputs.into_dispatch(), bias.into_dispatch());
-    let (input_weight, state_weight) = (input_weight.into_dispatch(), state_weight.into_dispatch());
-    Tensor::from_dispatch(<Dispatch as Recur>::recur(inputs, input_weight, state_weight, bias, sizes.to_vec()))
+    let start = start.unwrap_or_else(|| {
+        let shape = [sizes[0], weights.state.dims()[1]];
+        let inputs = inputs.clone().without_autodiff();
+        let zeros = Tensor::zeros(shape, (&inputs.device(), inputs.dtype()));
+        LayerState { hidden: zeros.clone(), cell: zeros }
+    });
+    let [inputs, input, state, hidden, cell] =
+        [inputs, weights.input, weights.state, start.hidden, start.cell].map(Tensor::into_dispatch);
+    let bias = weights.bias.into_dispatch();
+    Tensor::from_dispatch(<Dispatch as Recur>::recur(inputs, input, state, bias, hidden, cell, sizes.to_vec()))
+}
+
+/// One step of one layer, without a gradient: inputs [sequences, inputs].
+pub(super) fn lstm_step(inputs: Tensor<2>, weights: &LayerWeights, before: LayerState) -> LayerState {
+    let hidden = weights.state.dims()[1];
+    let gates = inputs.matmul(weights.input.clone().transpose())
+        + before.hidden.matmul(weights.state.clone().transpose())
+        + weights.bias.clone().unsqueeze();
+    let gate = |at: usize| gates.clone().narrow(1, at * hidden, hidden);
+    let cell = activation::sigmoid(gate(1)) * before.cell + activation::sigmoid(gate(0)) * gate(2).tanh();
+    LayerState { hidden: activation::sigmoid(gate(3)) * cell.clone().tanh(), cell }
 }
 
 #[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
@@ -37,21 +70,18 @@ trait Recur: Backend {
         input_weight: FloatTensor<Self>,
         state_weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self>;
 }
 
-/// What a backend provides. The four tensors are inputs, weight of the inputs, weight of the states, and bias.
-trait Layer: Backend {
-    /// The hidden states, and what the backward pass needs.
-    fn layer_forward(given: [FloatTensor<Self>; 4], sizes: &[usize]) -> (FloatTensor<Self>, Vec<FloatTensor<Self>>);
-
-    /// The gradients of the four.
-    fn layer_backward(
-        saved: Vec<FloatTensor<Self>>,
-        gradient: FloatTensor<Self>,
-        sizes: &[usize],
-    ) -> [FloatTensor<Self>; 4];
+/// What a layer is computed from.
+struct Given<T> {
+    /// Inputs, their weight, the states' weight, and bias: what has a gradient.
+    learnt: [T; 4],
+    /// Hidden states and cells at the start.
+    start: [T; 2],
 }
 
 impl Recur for Flex {
@@ -60,104 +90,68 @@ impl Recur for Flex {
         input_weight: FloatTensor<Self>,
         state_weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self> {
-        forward::<Self>([inputs, input_weight, state_weight, bias], &sizes).0
+        let learnt = [inputs, input_weight, state_weight, bias];
+        forward::<Self>(Given { learnt, start: [hidden, cell] }, &sizes).0
     }
 }
 
-impl Layer for Flex {
-    fn layer_forward(given: [FloatTensor<Self>; 4], sizes: &[usize]) -> (FloatTensor<Self>, Vec<FloatTensor<Self>>) {
-        forward::<Self>(given, sizes)
-    }
-
-    fn layer_backward(
-        saved: Vec<FloatTensor<Self>>,
-        gradient: FloatTensor<Self>,
-        sizes: &[usize],
-    ) -> [FloatTensor<Self>; 4] {
-        backward::<Self>(saved, gradient, sizes)
-    }
-}
-
+/// LibTorch's own layer, which is cuDNN's on a GPU. Its own autograd remembers what its backward pass needs.
 #[cfg(feature = "torch")]
-mod torch {
-    use burn::backend::LibTorch;
-    use tch::Tensor;
-
-    use super::*;
-
-    impl Recur for LibTorch {
-        fn recur(
-            inputs: FloatTensor<Self>,
-            input_weight: FloatTensor<Self>,
-            state_weight: FloatTensor<Self>,
-            bias: FloatTensor<Self>,
-            sizes: Vec<usize>,
-        ) -> FloatTensor<Self> {
-            let [inputs, input_weight, state_weight, bias] =
-                [inputs, input_weight, state_weight, bias].map(|given| given.tensor);
-            FloatTensor::<Self>::new(lstm(&inputs, &input_weight, &state_weight, &bias, &sizes, false))
-        }
-    }
-
-    /// LibTorch's own layer. It wants two biases and first states.
-    fn lstm(inputs: &Tensor, input_weight: &Tensor, state_weight: &Tensor, bias: &Tensor, sizes: &[usize], train: bool) -> Tensor {
-        let steps: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
-        let state = inputs.new_zeros([1, steps[0], state_weight.size()[1]], (inputs.kind(), inputs.device()));
-        let second_bias = bias.detach().zeros_like();
-        let parameters = [input_weight, state_weight, bias, &second_bias];
-        let (states, _, _) = Tensor::lstm_data(
-            inputs, &Tensor::from_slice(&steps), &[&state, &state], &parameters, true, 1, 0.0, train, false,
-        );
-        states
-    }
-
-    impl Layer for LibTorch {
-        /// Recorded by LibTorch's own autograd. `given` and the output are kept as burn's tensors too, so that burn does not overwrite
-        /// values the record refers to.
-        fn layer_forward(
-            given: [FloatTensor<Self>; 4],
-            sizes: &[usize],
-        ) -> (FloatTensor<Self>, Vec<FloatTensor<Self>>) {
-            let leaves = given.clone().map(|given| given.tensor.detach().set_requires_grad(true));
-            let [inputs, input_weight, state_weight, bias] = &leaves;
-            let states = tch::with_grad(|| lstm(inputs, input_weight, state_weight, bias, sizes, true));
-            let output = FloatTensor::<Self>::new(states.detach());
-            let recorded = leaves.into_iter().chain([states]).map(FloatTensor::<Self>::new);
-            let saved = recorded.chain(given).chain([output.clone()]).collect();
-            (output, saved)
-        }
-
-        fn layer_backward(
-            saved: Vec<FloatTensor<Self>>,
-            gradient: FloatTensor<Self>,
-            _: &[usize],
-        ) -> [FloatTensor<Self>; 4] {
-            let leaves = [0, 1, 2, 3].map(|at| &saved[at].tensor);
-            let along = tch::with_grad(|| (&saved[4].tensor * &gradient.tensor).sum(None));
-            let mut gradients = Tensor::run_backward(&[along], &leaves, false, false).into_iter();
-            [(); 4].map(|()| FloatTensor::<Self>::new(gradients.next().expect("one gradient for each leaf")))
-        }
-    }
-}
-
-impl<B: Layer, C: CheckpointStrategy> Recur for Autodiff<B, C> {
+impl Recur for burn::backend::LibTorch {
     fn recur(
         inputs: FloatTensor<Self>,
         input_weight: FloatTensor<Self>,
         state_weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
+        sizes: Vec<usize>,
+    ) -> FloatTensor<Self> {
+        let [inputs, input_weight, state_weight, bias] =
+            [inputs, input_weight, state_weight, bias].map(|given| given.tensor);
+        let start = [hidden, cell].map(|state| state.tensor.unsqueeze(0));
+        let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
+        // PyTorch has two biases.
+        let second_bias = bias.detach().zeros_like();
+        let recorded = [&inputs, &input_weight].iter().any(|given| given.requires_grad());
+        let (states, _, _) = tch::Tensor::lstm_data(
+            &inputs,
+            &tch::Tensor::from_slice(&sizes),
+            &start,
+            &[input_weight, state_weight, bias, second_bias],
+            true,
+            1,
+            0.0,
+            recorded,
+            false,
+        );
+        FloatTensor::<Self>::new(states)
+    }
+}
+
+impl<B: Backend, C: CheckpointStrategy> Recur for Autodiff<B, C> {
+    fn recur(
+        inputs: FloatTensor<Self>,
+        input_weight: FloatTensor<Self>,
+        state_weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self> {
         let parents = [inputs.node(), input_weight.node(), state_weight.node(), bias.node()];
-        let given = [inputs, input_weight, state_weight, bias].map(|tensor| tensor.into_primitive());
+        let learnt = [inputs, input_weight, state_weight, bias].map(|tensor| tensor.into_primitive());
+        let given = Given { learnt, start: [hidden, cell].map(|tensor| tensor.into_primitive()) };
         match Lstm.prepare::<C>(parents).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
-                let (output, saved) = B::layer_forward(given, &sizes);
+                let (output, saved) = forward::<B>(given, &sizes);
                 prepared.finish((saved, sizes), output)
             }
-            OpsKind::UnTracked(prepared) => prepared.finish(B::layer_forward(given, &sizes).0),
+            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(given, &sizes).0),
         }
     }
 }
@@ -165,13 +159,13 @@ impl<B: Layer, C: CheckpointStrategy> Recur for Autodiff<B, C> {
 #[derive(Debug)]
 struct Lstm;
 
-impl<B: Layer> Backward<B, 4> for Lstm {
+impl<B: Backend> Backward<B, 4> for Lstm {
     type State = (Vec<FloatTensor<B>>, Vec<usize>);
 
     fn backward(self, ops: Ops<Self::State, 4>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
         let (saved, sizes) = ops.state;
-        let computed = B::layer_backward(saved, gradient, &sizes);
+        let computed = backward::<B>(saved, gradient, &sizes);
         for (parent, gradient) in ops.parents.into_iter().zip(computed) {
             if let Some(parent) = parent {
                 gradients.register::<B>(parent.id, gradient);
@@ -180,123 +174,93 @@ impl<B: Layer> Backward<B, 4> for Lstm {
     }
 }
 
-/// What one step keeps for the backward pass, each [sequences, hidden].
-#[derive(Clone)]
+/// What one step keeps for the backward pass, each [sequences, hidden]: the gates' values, and the cell before and after, the latter
+/// through tanh.
 struct Step<T> {
     input: T,
     forget: T,
-    cell_input: T,
+    new: T,
     output: T,
-    cell: T,
+    cell_before: T,
     cell_tanh: T,
+    hidden_before: T,
 }
 
 impl<T> Step<T> {
-    const PARTS: usize = 6;
-
-    fn parts(self) -> [T; 6] {
-        [self.input, self.forget, self.cell_input, self.output, self.cell, self.cell_tanh]
+    fn parts(self) -> [T; 7] {
+        [self.input, self.forget, self.new, self.output, self.cell_before, self.cell_tanh, self.hidden_before]
     }
 
-    fn of(parts: [T; 6]) -> Self {
-        let [input, forget, cell_input, output, cell, cell_tanh] = parts;
-        Self { input, forget, cell_input, output, cell, cell_tanh }
+    fn of([input, forget, new, output, cell_before, cell_tanh, hidden_before]: [T; 7]) -> Self {
+        Self { input, forget, new, output, cell_before, cell_tanh, hidden_before }
     }
 }
 
-/// The layer composed of a backend's operations. Saved: the four given tensors, the output, and the parts of every step.
-fn forward<B: Backend>(
-    given: [FloatTensor<B>; 4],
-    sizes: &[usize],
-) -> (FloatTensor<B>, Vec<FloatTensor<B>>) {
-    let [inputs, input_weight, state_weight, bias] = given.clone();
-    let hidden = state_weight.shape()[1];
+/// The layer composed of a backend's operations. Saved: inputs, both weights, and the parts of every step.
+fn forward<B: Backend>(given: Given<FloatTensor<B>>, sizes: &[usize]) -> (FloatTensor<B>, Vec<FloatTensor<B>>) {
+    let [inputs, input_weight, state_weight, bias] = given.learnt;
+    let mut saved = vec![inputs.clone(), input_weight.clone(), state_weight.clone()];
+    let width = state_weight.shape()[1];
     let projected = B::float_matmul(inputs, B::float_swap_dims(input_weight, 0, 1));
-    let projected = B::float_add(projected, B::float_reshape(bias, Shape::new([1, 4 * hidden])));
+    let projected = B::float_add(projected, B::float_reshape(bias, Shape::new([1, 4 * width])));
     let state_weight = B::float_swap_dims(state_weight, 0, 1);
-    let (mut state, mut cell): (Option<FloatTensor<B>>, Option<FloatTensor<B>>) = (None, None);
-    let (mut outputs, mut steps) = (Vec::with_capacity(sizes.len()), Vec::with_capacity(sizes.len()));
+    let [mut hidden, mut cell] = given.start;
+    let mut outputs = Vec::with_capacity(sizes.len());
     let mut start = 0;
     for size in sizes.iter().copied() {
-        let mut gates = rows::<B>(&projected, start..start + size);
+        let (hidden_before, cell_before) = (rows::<B>(&hidden, 0..size), rows::<B>(&cell, 0..size));
+        let from_states = B::float_matmul(hidden_before.clone(), state_weight.clone());
+        let gates = B::float_add(rows::<B>(&projected, start..start + size), from_states);
         start += size;
-        if let Some(state) = &state {
-            gates = B::float_add(gates, B::float_matmul(rows::<B>(state, 0..size), state_weight.clone()));
-        }
-        let gate = |at: usize| columns::<B>(&gates, at * hidden..(at + 1) * hidden);
+        let gate = |at: usize| columns::<B>(&gates, at * width..(at + 1) * width);
         let (input, forget, output) = (B::sigmoid(gate(0)), B::sigmoid(gate(1)), B::sigmoid(gate(3)));
-        let cell_input = B::float_tanh(gate(2));
-        let mut new = B::float_mul(input.clone(), cell_input.clone());
-        if let Some(cell) = &cell {
-            new = B::float_add(B::float_mul(forget.clone(), rows::<B>(cell, 0..size)), new);
-        }
-        let cell_tanh = B::float_tanh(new.clone());
-        let next = B::float_mul(output.clone(), cell_tanh.clone());
-        outputs.push(next.clone());
-        (state, cell) = (Some(next), Some(new.clone()));
-        steps.extend(Step { input, forget, cell_input, output, cell: new, cell_tanh }.parts());
+        let new = B::float_tanh(gate(2));
+        let kept = B::float_mul(forget.clone(), cell_before.clone());
+        cell = B::float_add(kept, B::float_mul(input.clone(), new.clone()));
+        let cell_tanh = B::float_tanh(cell.clone());
+        hidden = B::float_mul(output.clone(), cell_tanh.clone());
+        outputs.push(hidden.clone());
+        saved.extend(Step { input, forget, new, output, cell_before, cell_tanh, hidden_before }.parts());
     }
-    let output = B::float_cat(outputs, 0);
-    let saved = given.into_iter().chain([output.clone()]).chain(steps).collect();
-    (output, saved)
+    (B::float_cat(outputs, 0), saved)
 }
 
-fn backward<B: Backend>(
-    saved: Vec<FloatTensor<B>>,
-    gradient: FloatTensor<B>,
-    sizes: &[usize],
-) -> [FloatTensor<B>; 4] {
+fn backward<B: Backend>(saved: Vec<FloatTensor<B>>, gradient: FloatTensor<B>, sizes: &[usize]) -> [FloatTensor<B>; 4] {
     let mut saved = saved.into_iter();
     let mut next = || saved.next().expect("as many tensors as the forward pass saved");
-    let [inputs, input_weight, state_weight, _, states] = [(); 5].map(|()| next());
-    let steps: Vec<Step<FloatTensor<B>>> =
-        sizes.iter().map(|_| Step::of([(); Step::<()>::PARTS].map(|()| next()))).collect();
-    // 1 - y^2 and y (1 - y): the slopes of tanh and sigmoid at outputs y.
+    let [inputs, input_weight, state_weight] = [(); 3].map(|()| next());
+    let steps: Vec<Step<FloatTensor<B>>> = sizes.iter().map(|_| Step::of([(); 7].map(|()| next()))).collect();
+    // The slopes of tanh and sigmoid where their values are y: 1 - y^2 and y (1 - y).
     let tanh_slope = |y: FloatTensor<B>| B::float_add_scalar(B::float_neg(B::float_mul(y.clone(), y)), 1.0.into());
     let sigmoid_slope = |y: FloatTensor<B>| B::float_sub(y.clone(), B::float_mul(y.clone(), y));
+    let product = |x: FloatTensor<B>, y: FloatTensor<B>, slope: FloatTensor<B>| B::float_mul(B::float_mul(x, y), slope);
     let mut end: usize = sizes.iter().sum();
-    let (mut d_state, mut d_cell): (Option<FloatTensor<B>>, Option<FloatTensor<B>>) = (None, None);
-    let mut d_gates = Vec::with_capacity(sizes.len());
-    let mut befores = Vec::with_capacity(sizes.len());
-    for (at, size) in sizes.iter().copied().enumerate().rev() {
-        let Step { input, forget, cell_input, output, cell_tanh, .. } = steps[at].clone();
-        end -= size;
+    let (mut d_hidden, mut d_cell): (Option<FloatTensor<B>>, Option<FloatTensor<B>>) = (None, None);
+    let (mut d_gates, mut hidden_before) = (Vec::with_capacity(sizes.len()), Vec::with_capacity(sizes.len()));
+    for (step, size) in steps.into_iter().zip(sizes).rev() {
+        let start = end - size;
         // Sequences that end here have no gradient from a later step.
-        let dh = add_rows::<B>(rows::<B>(&gradient, end..end + size), d_state.take());
-        let dc = B::float_mul(B::float_mul(dh.clone(), output.clone()), tanh_slope(cell_tanh.clone()));
-        let dc = add_rows::<B>(dc, d_cell.take());
-        let d_output = B::float_mul(B::float_mul(dh, cell_tanh), sigmoid_slope(output));
-        let d_input = B::float_mul(B::float_mul(dc.clone(), cell_input.clone()), sigmoid_slope(input.clone()));
-        let d_cell_input = B::float_mul(B::float_mul(dc.clone(), input), tanh_slope(cell_input));
-        let d_forget = match at.checked_sub(1) {
-            Some(before) => {
-                let cell = rows::<B>(&steps[before].cell, 0..size);
-                B::float_mul(B::float_mul(dc.clone(), cell), sigmoid_slope(forget.clone()))
-            }
-            None => B::float_mul_scalar(forget.clone(), 0.0.into()),
-        };
-        let gates = B::float_cat(vec![d_input, d_forget, d_cell_input, d_output], 1);
-        if at > 0 {
-            d_state = Some(B::float_matmul(gates.clone(), state_weight.clone()));
-            d_cell = Some(B::float_mul(dc, forget));
-            befores.push(rows::<B>(&states, end - sizes[at - 1]..end - sizes[at - 1] + size));
-        }
+        let dh = add_rows::<B>(rows::<B>(&gradient, start..end), d_hidden);
+        let dc = product(dh.clone(), step.output.clone(), tanh_slope(step.cell_tanh.clone()));
+        let dc = add_rows::<B>(dc, d_cell);
+        let d_input = product(dc.clone(), step.new.clone(), sigmoid_slope(step.input.clone()));
+        let d_forget = product(dc.clone(), step.cell_before, sigmoid_slope(step.forget.clone()));
+        let d_new = product(dc.clone(), step.input, tanh_slope(step.new));
+        let d_output = product(dh, step.cell_tanh, sigmoid_slope(step.output));
+        let gates = B::float_cat(vec![d_input, d_forget, d_new, d_output], 1);
+        d_hidden = Some(B::float_matmul(gates.clone(), state_weight.clone()));
+        d_cell = Some(B::float_mul(dc, step.forget));
         d_gates.push(gates);
+        hidden_before.push(step.hidden_before);
+        end = start;
     }
     d_gates.reverse();
-    befores.reverse();
+    hidden_before.reverse();
     let d_gates = B::float_cat(d_gates, 0);
     let transposed = B::float_swap_dims(d_gates.clone(), 0, 1);
-    let d_state_weight = match befores.is_empty() {
-        true => B::float_mul_scalar(state_weight, 0.0.into()),
-        false => {
-            let later = columns::<B>(&transposed, sizes[0]..sizes.iter().sum());
-            B::float_matmul(later, B::float_cat(befores, 0))
-        }
-    };
+    let d_state_weight = B::float_matmul(transposed.clone(), B::float_cat(hidden_before, 0));
     let d_input_weight = B::float_matmul(transposed, inputs);
-    let d_bias = B::float_sum_dim(d_gates.clone(), 0);
-    let d_bias = B::float_reshape(d_bias, Shape::new([d_gates.shape()[1]]));
+    let d_bias = B::float_reshape(B::float_sum_dim(d_gates.clone(), 0), Shape::new([d_gates.shape()[1]]));
     [B::float_matmul(d_gates, input_weight), d_input_weight, d_state_weight, d_bias]
 }
 

@@ -1,16 +1,16 @@
 //! RoBERTa (Liu et al. 2019): a bidirectional post-norm transformer, read at its first token.
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use super::TextBatch;
-use super::attention::{Mixing, mix};
 use super::layers::{Sizes, check_heads, dense, look_up, table, touch};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::encoder::norm_blueprints;
 use crate::init::Blueprint;
-use crate::vision::layers::{layer_norm, linear, multiply};
+use crate::mixing::{Attention, Mixing, Visible, mix};
+use crate::vision::layers::{gelu, layer_norm, linear, multiply};
 
 /// Rows of the position embedding before that of the first token: RoBERTa counts positions from its padding token's number, 1.
 const FIRST_POSITION: usize = 2;
@@ -38,17 +38,6 @@ pub struct RobertaConfig {
     pub dropout: f64,
     /// How scores become weights.
     pub attention: Attention,
-}
-
-/// How attention turns scores into weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attention {
-    /// exp of each score over their sum.
-    #[default]
-    Softmax,
-    /// max(score, 0), not normalised.
-    Relu,
 }
 
 impl Default for RobertaConfig {
@@ -152,13 +141,12 @@ impl RobertaConfig {
         let (query, bias) = get("query")?;
         let scale = (self.heads as f64 / self.d as f64).sqrt();
         let queries = multiply(x.clone(), query.mul_scalar(scale), Some(bias.mul_scalar(scale)));
-        let ([sequences, l, _], m) = (queries.dims(), keys_values.dims()[1]);
-        let kept = pass.kept(&queries, [sequences, self.heads, l, m], self.dropout);
-        let mixing = Mixing { heads: self.heads, causal: false, relu: self.attention == Attention::Relu };
-        let mixed = mix(queries, keys_values, mask, kept, mixing);
+        let Self { heads, attention, dropout, .. } = *self;
+        let mixing = Mixing { heads, visible: Visible::All, attention, dropout };
+        let mixed = mix(queries, keys_values, mask, mixing, pass);
         let mixed = pass.dropout(linear(parameters, &format!("{name}.attention.output.dense"), mixed)?, self.dropout);
         let x = layer_norm(parameters, &format!("{name}.attention.output.LayerNorm"), x + mixed)?;
-        let wide = activation::gelu(linear(parameters, &format!("{name}.intermediate.dense"), x.clone())?);
+        let wide = gelu(linear(parameters, &format!("{name}.intermediate.dense"), x.clone())?);
         let narrow = pass.dropout(linear(parameters, &format!("{name}.output.dense"), wide)?, self.dropout);
         layer_norm(parameters, &format!("{name}.output.LayerNorm"), x + narrow)
     }

@@ -1,9 +1,9 @@
 //! ConvMixer: a convolution for each channel, then one across channels, again and again.
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::layers::{Conv, batch_norm, linear, mean_pixel};
+use super::layers::{Conv, batch_norm, gelu, linear, mean_pixel};
 use super::pictures::at_least_one;
 use super::plan::Plan;
 use super::{ImageNetwork, Images};
@@ -67,12 +67,12 @@ impl ImageNetwork for ConvMixerConfig {
         let patches = Conv { stride: self.patch, ..Conv::PLAIN };
         let each_channel = Conv { groups: self.dim, ..Conv::padded(self.kernel / 2) };
         let x = patches.apply_with_bias(parameters, "0", batch)?;
-        let mut x = batch_norm(parameters, "2", activation::gelu(x), pass)?;
+        let mut x = batch_norm(parameters, "2", gelu(x), pass)?;
         for block in 3..self.depth + 3 {
             let y = each_channel.apply_with_bias(parameters, &format!("{block}.0.fn.0"), x.clone())?;
-            x = x + batch_norm(parameters, &format!("{block}.0.fn.2"), activation::gelu(y), pass)?;
+            x = x + batch_norm(parameters, &format!("{block}.0.fn.2"), gelu(y), pass)?;
             x = Conv::PLAIN.apply_with_bias(parameters, &format!("{block}.1"), x)?;
-            x = batch_norm(parameters, &format!("{block}.3"), activation::gelu(x), pass)?;
+            x = batch_norm(parameters, &format!("{block}.3"), gelu(x), pass)?;
         }
         linear(parameters, &format!("{}", self.depth + 5), mean_pixel(x))
     }

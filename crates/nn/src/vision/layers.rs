@@ -5,6 +5,8 @@ use burn::tensor::{Tensor, activation, module};
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::{Parameters, Pass, Statistics};
+#[cfg(feature = "torch")]
+use crate::native;
 use crate::{LAYER_NORM_EPS, NnError, fused};
 
 /// BatchNorm's epsilon, PyTorch's default.
@@ -31,6 +33,12 @@ impl Activation {
     }
 }
 
+/// x Phi(x) of each value, Phi the normal distribution function.
+pub(crate) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    // x is held until the end: were it nobody's, LibTorch would write the output over it, after copying it for the gradient.
+    activation::gelu(x.clone())
+}
+
 /// x W^T + b: [.., inputs] -> [.., outputs]
 pub(crate) fn linear<const D: usize>(parameters: &Parameters, name: &str, x: Tensor<D>) -> Result<Tensor<D>, NnError> {
     let bias = parameters.get::<1>(&format!("{name}.bias"))?;
@@ -39,6 +47,10 @@ pub(crate) fn linear<const D: usize>(parameters: &Parameters, name: &str, x: Ten
 
 /// x W^T + b of a weight [outputs, inputs], all rows at once: on more dimensions burn would multiply once for each image.
 pub(crate) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<D> {
+    #[cfg(feature = "torch")]
+    if let Some(y) = native::linear(&x, &weight, bias.as_ref()) {
+        return y;
+    }
     let mut shape = x.dims();
     let rows: Tensor<2> = x.reshape([-1, shape[D - 1] as i64]);
     let y = module::linear(rows, weight.transpose(), bias);
@@ -89,6 +101,10 @@ impl Conv {
 /// LayerNorm over the last dimension of x [batch, length, d].
 pub(crate) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> Result<Tensor<3>, NnError> {
     let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
+    #[cfg(feature = "torch")]
+    if let Some(y) = native::layer_norm(&x, &weight, &bias, LAYER_NORM_EPS) {
+        return Ok(y);
+    }
     Ok(fused::layer_norm(x, weight, bias, LAYER_NORM_EPS))
 }
 
@@ -104,6 +120,10 @@ pub(super) fn batch_norm(
     if !pass.is_training() {
         let mean = parameters.buffer(&format!("{name}.running_mean"))?;
         let variance = parameters.buffer(&format!("{name}.running_var"))?;
+        #[cfg(feature = "torch")]
+        if let Some(y) = native::batch_norm_by(&x, [&weight, &bias, &mean, &variance], BATCH_NORM_EPS) {
+            return Ok(y);
+        }
         // As one factor and one shift for each channel: two walks through the image instead of four.
         let factor: Tensor<1> = weight / variance.add_scalar(BATCH_NORM_EPS).sqrt();
         let shift: Tensor<1> = bias - mean * factor.clone();
@@ -116,6 +136,11 @@ pub(super) fn batch_norm(
         let problem =
             format!("{name} has one value for each channel, of which it cannot take a variance; use more images");
         return Err(NnError::Batch(problem));
+    }
+    #[cfg(feature = "torch")]
+    if let Some((y, mean, variance)) = native::batch_norm(&x, &weight, &bias, BATCH_NORM_EPS) {
+        pass.record(Statistics { name: name.to_string(), mean, variance });
+        return Ok(y);
     }
     let found = module::batch_norm_train(x, weight, bias, BATCH_NORM_EPS);
     let variance = found.variance.mul_scalar(values / (values - 1.0));

@@ -21,6 +21,7 @@ use crate::classifier::{Classifier, Parameters, Pass};
 use crate::init::Blueprint;
 use crate::{Device, NnError};
 
+pub use crate::mixing::Attention;
 pub use cnn::CnnConfig;
 pub use convmixer::ConvMixerConfig;
 pub use densenet121::DenseNetConfig;
@@ -28,7 +29,6 @@ pub use layers::Activation;
 pub use mlp::MlpConfig;
 pub use pictures::{Images, Pictures};
 pub use resnet18::ResNetConfig;
-pub use transformer::Attention;
 pub use vit_simple::VitSimpleConfig;
 pub use vit_small::VitSmallConfig;
 
@@ -109,6 +109,8 @@ impl Classifier for VisionConfig {
     type Input = Pictures;
     type Batch = Tensor<4>;
 
+    const NATIVE_GRADIENTS: bool = true;
+
     fn check(&self) -> Result<(), NnError> {
         self.images().check()?;
         self.network().check()
@@ -137,5 +139,54 @@ impl Classifier for VisionConfig {
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {
         self.network().forward(parameters, batch, pass)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> [VisionConfig; 7] {
+        [
+            VisionConfig::Mlp(MlpConfig::default()),
+            VisionConfig::Cnn(CnnConfig::default()),
+            VisionConfig::VitSmall(VitSmallConfig::default()),
+            VisionConfig::VitSimple(VitSimpleConfig::default()),
+            VisionConfig::ResNet18(ResNetConfig::default()),
+            VisionConfig::DenseNet121(DenseNetConfig::default()),
+            VisionConfig::ConvMixer(ConvMixerConfig::default()),
+        ]
+    }
+
+    /// Counted by PyTorch in the modules of `tests/golden/vision.py`.
+    #[test]
+    fn the_papers_networks_have_as_many_parameters_as_pytorchs() {
+        let counts = all().map(|config| config.empty_weights().unwrap().data().len());
+        assert_eq!(counts, [468_874, 600_810, 4_482_482, 1_975_210, 11_173_962, 6_956_298, 44_362]);
+    }
+
+    #[test]
+    fn impossible_settings_are_explained() {
+        let problem = |config: VisionConfig| config.check().unwrap_err().to_string();
+        let vit = VitSmallConfig::default();
+        assert!(
+            problem(VisionConfig::VitSmall(VitSmallConfig { patch: 5, ..vit.clone() }))
+                .contains("divide the image's side 32")
+        );
+        assert!(problem(VisionConfig::VitSmall(VitSmallConfig { heads: 0, ..vit.clone() })).contains("model.heads"));
+        assert!(problem(VisionConfig::VitSmall(VitSmallConfig { dropout: 1.0, ..vit })).contains("model.dropout"));
+        let simple = VitSimpleConfig { dim: 10, ..VitSimpleConfig::default() };
+        assert!(problem(VisionConfig::VitSimple(simple)).contains("multiple of 4"));
+        let tiny = CnnConfig { images: Images { side: 5, ..Images::MNIST }, ..CnnConfig::default() };
+        assert!(problem(VisionConfig::Cnn(tiny)).contains("side 5"));
+        let even = ConvMixerConfig { kernel: 4, ..ConvMixerConfig::default() };
+        assert!(problem(VisionConfig::ConvMixer(even)).contains("must be odd"));
+        let odd = DenseNetConfig { images: Images { side: 28, ..Images::MNIST }, ..DenseNetConfig::default() };
+        assert!(problem(VisionConfig::DenseNet121(odd)).contains("multiple of 8"));
+        let none = ResNetConfig { blocks: Vec::new(), ..ResNetConfig::default() };
+        assert!(problem(VisionConfig::ResNet18(none)).contains("1 to 8 stages"));
+        assert!(
+            problem(VisionConfig::Mlp(MlpConfig { hidden: vec![0], ..MlpConfig::default() })).contains("model.hidden")
+        );
     }
 }

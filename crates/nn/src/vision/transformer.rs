@@ -1,25 +1,14 @@
 //! The pre-norm transformer in the middle of both ViTs, and how they cut images into patches.
 
-use burn::tensor::{Tensor, activation};
-use serde::{Deserialize, Serialize};
+use burn::tensor::Tensor;
 
-use super::layers::{layer_norm, linear, multiply};
+use super::layers::{gelu, layer_norm, linear, multiply};
 use super::pictures::at_least_one;
 use super::plan::Plan;
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::init::Start;
-
-/// How attention turns scores into weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Attention {
-    /// exp of each score over their sum.
-    #[default]
-    Softmax,
-    /// max(score, 0), not normalised.
-    Relu,
-}
+use crate::mixing::{Attention, Mixing, Visible, mix};
 
 /// The layers of a ViT.
 pub(super) struct Transformer {
@@ -106,40 +95,26 @@ impl Transformer {
         let x = layer_norm(parameters, &format!("{name}.norm"), x)?;
         let weight = parameters.get::<2>(&format!("{name}.to_qkv.weight"))?;
         let inner = self.heads * self.dim_head;
-        let part = |part: usize| weight.clone().narrow(0, part * inner, inner);
+        let (queries, keys_values) = (weight.clone().narrow(0, 0, inner), weight.narrow(0, inner, 2 * inner));
         // The scores' factor goes into the weights of the queries, the smallest place it can go.
         let queries = match self.kind {
-            Kind::Local { .. } => part(0) * parameters.scalar(&format!("{name}.temperature"))?.exp().unsqueeze::<2>(),
-            Kind::Plain => part(0).mul_scalar((self.dim_head as f64).sqrt().recip()),
+            Kind::Local { .. } => queries * parameters.scalar(&format!("{name}.temperature"))?.exp().unsqueeze::<2>(),
+            Kind::Plain => queries.mul_scalar((self.dim_head as f64).sqrt().recip()),
         };
-        let [q, k, v] = [queries, part(1), part(2)].map(|weight| multiply(x.clone(), weight, None));
+        let (queries, keys_values) = (multiply(x.clone(), queries, None), multiply(x, keys_values, None));
         match self.kind {
             Kind::Local { attention, dropout } => {
-                let y = self.mix([q, k, v], attention, dropout, pass);
-                let y = linear(parameters, &format!("{name}.to_out.0"), y)?;
-                Ok(pass.dropout(y, dropout))
+                let mixing = Mixing { heads: self.heads, visible: Visible::Others, attention, dropout };
+                let y = mix(queries, keys_values, None, mixing, pass);
+                Ok(pass.dropout(linear(parameters, &format!("{name}.to_out.0"), y)?, dropout))
             }
             Kind::Plain => {
-                let y = self.mix([q, k, v], Attention::Softmax, 0.0, pass);
+                let attention = Attention::Softmax;
+                let mixing = Mixing { heads: self.heads, visible: Visible::All, attention, dropout: 0.0 };
+                let y = mix(queries, keys_values, None, mixing, pass);
                 Ok(multiply(y, parameters.get(&format!("{name}.to_out.weight"))?, None))
             }
         }
-    }
-
-    fn mix(&self, qkv: [Tensor<3>; 3], attention: Attention, dropout: f64, pass: &Pass) -> Tensor<3> {
-        let [batch, length, inner] = qkv[0].dims();
-        let [q, k, v]: [Tensor<4>; 3] =
-            qkv.map(|x| x.reshape([batch, length, self.heads, self.dim_head]).swap_dims(1, 2));
-        let mut scores = q.matmul(k.swap_dims(2, 3));
-        if let Kind::Local { .. } = self.kind {
-            let mask = Tensor::<2, burn::tensor::Bool>::diag_mask([length, length], 0, &scores.device()).bool_not();
-            scores = scores.mask_fill(mask.unsqueeze::<4>(), f64::NEG_INFINITY);
-        }
-        let weights = match attention {
-            Attention::Softmax => activation::softmax(scores, 3),
-            Attention::Relu => activation::relu(scores),
-        };
-        pass.dropout(weights, dropout).matmul(v).swap_dims(1, 2).reshape([batch, length, inner])
     }
 
     fn feed_forward(
@@ -150,7 +125,7 @@ impl Transformer {
         pass: &mut Pass,
     ) -> Result<Tensor<3>, NnError> {
         let x = layer_norm(parameters, &format!("{name}.0"), x)?;
-        let x = activation::gelu(linear(parameters, &format!("{name}.1"), x)?);
+        let x = gelu(linear(parameters, &format!("{name}.1"), x)?);
         let second = format!("{name}.{}", self.second_linear());
         match self.kind {
             Kind::Local { dropout, .. } => {

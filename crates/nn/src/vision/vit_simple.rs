@@ -86,20 +86,20 @@ impl ImageNetwork for VitSimpleConfig {
 }
 
 /// A constant on the device and in the precision of `like`.
-fn constant<const D: usize>(values: Vec<f32>, shape: [usize; D], like: &Tensor<D>) -> Tensor<D> {
+fn constant<const D: usize>(values: Vec<f64>, shape: [usize; D], like: &Tensor<D>) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values, shape), (&like.device(), like.dtype()))
 }
 
 /// Row-major [across * across, dim]: for each place, the sines of its column times dim/4 frequencies from 1 down to 1/10000, their cosines,
-/// and the same of its row. In f32, as vit-pytorch computes them.
-fn positions(across: usize, dim: usize) -> Vec<f32> {
+/// and the same of its row.
+fn positions(across: usize, dim: usize) -> Vec<f64> {
     let quarter = dim / 4;
-    let last = (quarter - 1) as f32;
-    let frequencies: Vec<f32> = (0..quarter).map(|i| 1.0 / 10000f32.powf(i as f32 / last)).collect();
+    let last = (quarter - 1) as f64;
+    let frequencies: Vec<f64> = (0..quarter).map(|i| 1e4f64.powf(-(i as f64) / last)).collect();
     let waves = |place: usize| {
-        let angles = frequencies.iter().map(move |frequency| place as f32 * frequency);
-        angles.clone().map(f32::sin).chain(angles.map(f32::cos))
+        let angles = frequencies.iter().map(move |frequency| place as f64 * frequency);
+        angles.clone().map(f64::sin).chain(angles.map(f64::cos))
     };
     let places = (0..across).flat_map(|row| (0..across).map(move |column| (row, column)));
-    places.flat_map(|(row, column)| waves(column).chain(waves(row)).collect::<Vec<f32>>()).collect()
+    places.flat_map(|(row, column)| waves(column).chain(waves(row)).collect::<Vec<f64>>()).collect()
 }

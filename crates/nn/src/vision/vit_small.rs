@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::layers::{layer_norm, linear};
 use super::plan::Plan;
-use super::transformer::{Attention, Kind, Transformer, check_dropout, patches};
+use super::transformer::{Kind, Transformer, check_dropout, patches};
 use super::{ImageNetwork, Images};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::init::Start;
+use crate::mixing::Attention;
 
 /// `vit_pytorch.vit_for_small_dataset.ViT`, under its names: patches of the image and of four copies of it moved by one pixel (up, down,
 /// left, right), attention with a learned temperature that leaves out the token itself, a class token, learned positions.

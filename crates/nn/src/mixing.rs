@@ -1,6 +1,7 @@
-//! Attention on padded sequences as one step of the gradient graph, with a hand-written backward pass.
+//! The classifiers' attention as one step of the gradient graph, with a hand-written backward pass.
 //!
-//! Beside what [`fused::attend`](crate::fused) does: a mask of padding, ReLU in place of the softmax, and dropout of the weights.
+//! Beside what [`fused::attend`](crate::fused) does: a mask of padding, tokens that do not see themselves, ReLU in place of the softmax, and
+//! dropout of the weights.
 
 // burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
 #![cfg_attr(feature = "torch", allow(deprecated))]
@@ -12,28 +13,77 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
 use burn::tensor::{Shape, Slice, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+use crate::classifier::Pass;
 
 /// What there is to know of an attention beside its tensors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mixing {
+pub(crate) struct Mixing {
     /// Heads, side by side in the last dimension.
-    pub(super) heads: usize,
-    /// Whether a token may look at itself and before only. The last query is the last key's token.
-    pub(super) causal: bool,
-    /// ReLU in place of the softmax.
-    pub(super) relu: bool,
+    pub(crate) heads: usize,
+    /// Which tokens a token sees.
+    pub(crate) visible: Visible,
+    /// How it turns scores into weights.
+    pub(crate) attention: Attention,
+    /// Share of the weights dropped in training.
+    pub(crate) dropout: f64,
+}
+
+/// How attention turns scores into weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attention {
+    /// exp of each score over their sum.
+    #[default]
+    Softmax,
+    /// max(score, 0), not normalised.
+    Relu,
+}
+
+/// Which tokens a token sees. The last query is the last key's token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visible {
+    /// All of them.
+    All,
+    /// Itself and those before.
+    Before,
+    /// All but itself.
+    Others,
+}
+
+impl Visible {
+    /// What is added to scores [l, m] so that nothing else is seen: 0 or minus infinity; `None` where all is seen.
+    fn mask(self, l: usize, m: usize) -> Option<TensorData> {
+        let hidden: fn(usize, usize) -> bool = match self {
+            Self::All => return None,
+            Self::Before => |key, own| key > own,
+            Self::Others => |key, own| key == own,
+        };
+        let value = |i: usize| if hidden(i % m, i / m + m - l) { f32::NEG_INFINITY } else { 0.0 };
+        Some(TensorData::new((0..l * m).map(value).collect::<Vec<f32>>(), [1, 1, l, m]))
+    }
 }
 
 /// weights(q k^T) v for each sequence and head, where weights are softmax or ReLU: q [batch, l, d], keys beside values
-/// [batch, m, 2d] -> [batch, l, d]. Scores are not scaled. `mask` [batch, m] is added to all scores of a key; `kept`
-/// [batch, heads, l, m] is multiplied with the weights.
-pub(super) fn mix(
+/// [batch, m, 2d] -> [batch, l, d]. Scores are not scaled. `mask` [batch, m] is added to all scores of a key; in training, weights are
+/// dropped.
+pub(crate) fn mix(
     q: Tensor<3>,
     keys_values: Tensor<3>,
     mask: Option<Tensor<2>>,
-    kept: Option<Tensor<4>>,
     mixing: Mixing,
+    pass: &Pass,
 ) -> Tensor<3> {
+    #[cfg(feature = "torch")]
+    {
+        let rate = if pass.is_training() { mixing.dropout } else { 0.0 };
+        if let Some(mixed) = crate::native::mix(&q, &keys_values, mask.as_ref(), rate, mixing) {
+            return mixed;
+        }
+    }
+    let ([batch, l, _], m) = (q.dims(), keys_values.dims()[1]);
+    let kept = pass.kept(&q, [batch, mixing.heads, l, m], mixing.dropout);
     // The macro knows no optional tensors: any tensor stands for one that is not there.
     let there = [mask.is_some(), kept.is_some()];
     let (q, keys_values) = (q.into_dispatch(), keys_values.into_dispatch());
@@ -130,16 +180,14 @@ fn forward<B: Backend>(
         let shape = mask.shape();
         scores = B::float_add(scores, B::float_reshape(mask, Shape::new([shape[0], 1, 1, shape[1]])));
     }
-    if mixing.causal {
-        let shape = scores.shape();
-        let (l, m) = (shape[2], shape[3]);
-        let mask = (0..l * m).map(|i| if i % m > i / m + m - l { f32::NEG_INFINITY } else { 0.0 }).collect();
-        let mask = TensorData::new::<f32, _>(mask, [1, 1, l, m]).convert_dtype(scores.dtype());
-        scores = B::float_add(scores.clone(), B::float_from_data(mask, &scores.device()));
+    let shape = scores.shape();
+    if let Some(mask) = mixing.visible.mask(shape[2], shape[3]) {
+        let mask = B::float_from_data(mask.convert_dtype(scores.dtype()), &scores.device());
+        scores = B::float_add(scores, mask);
     }
-    let weights = match mixing.relu {
-        true => B::relu(scores),
-        false => B::softmax(scores, 3),
+    let weights = match mixing.attention {
+        Attention::Softmax => B::softmax(scores, 3),
+        Attention::Relu => B::relu(scores),
     };
     let used = match &kept {
         Some(kept) => B::float_mul(weights.clone(), kept.clone()),
@@ -150,11 +198,7 @@ fn forward<B: Backend>(
 }
 
 /// The gradients of the queries and of keys beside values.
-fn backward<B: Backend>(
-    saved: Saved<FloatTensor<B>>,
-    gradient: FloatTensor<B>,
-    mixing: Mixing,
-) -> [FloatTensor<B>; 2] {
+fn backward<B: Backend>(saved: Saved<FloatTensor<B>>, gradient: FloatTensor<B>, mixing: Mixing) -> [FloatTensor<B>; 2] {
     let Saved { q, k, v, weights, kept } = saved;
     let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 2, 3);
     let dropped = |x: FloatTensor<B>| match &kept {
@@ -164,9 +208,9 @@ fn backward<B: Backend>(
     let gradient = split::<B>(gradient, 1, mixing.heads).remove(0);
     let dv = B::float_matmul(transposed(dropped(weights.clone())), gradient.clone());
     let d_weights = dropped(B::float_matmul(gradient, transposed(v)));
-    let d_scores = match mixing.relu {
-        true => B::relu_backward(weights, d_weights),
-        false => {
+    let d_scores = match mixing.attention {
+        Attention::Relu => B::relu_backward(weights, d_weights),
+        Attention::Softmax => {
             // The softmax's gradient: p (g - sum p g).
             let weighted = B::float_mul(weights.clone(), d_weights);
             let total = B::float_sum_dim(weighted.clone(), 3);

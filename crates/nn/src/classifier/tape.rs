@@ -1,0 +1,53 @@
+//! Who remembers what gradients need.
+
+use burn::tensor::Tensor;
+
+use crate::NnError;
+#[cfg(feature = "torch")]
+use crate::native;
+
+/// Who remembers what gradients need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tape {
+    /// Nobody: prediction.
+    Nobody,
+    /// burn's autodiff.
+    Burn,
+    /// LibTorch itself, where the network computes there; elsewhere burn's autodiff. Its backward passes are single kernels where burn's are
+    /// composed of several: of convolutions and norms above all.
+    Backend,
+}
+
+impl Tape {
+    /// x, with everything computed from it remembered.
+    pub(super) fn leaf<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+        match self {
+            Self::Nobody => x,
+            Self::Burn => x.autodiff().require_grad(),
+            Self::Backend => {
+                #[cfg(feature = "torch")]
+                if let Some(leaf) = native::leaf(&x) {
+                    return leaf;
+                }
+                Self::Burn.leaf(x)
+            }
+        }
+    }
+
+    /// The loss \[1\] without its history, and its gradients with respect to the leaves, zero where one played no part.
+    pub(super) fn gradients<const D: usize>(
+        self,
+        loss: Tensor<1>,
+        leaves: &[Tensor<D>],
+    ) -> Result<(Tensor<1>, Vec<Tensor<D>>), NnError> {
+        #[cfg(feature = "torch")]
+        if let (Self::Backend, Some(found)) = (self, native::backward(&loss, leaves)) {
+            return found;
+        }
+        let mut gradients = loss.backward();
+        let of = |leaf: &Tensor<D>| {
+            leaf.grad_remove(&mut gradients).unwrap_or_else(|| leaf.clone().without_autodiff().zeros_like())
+        };
+        Ok((loss.without_autodiff(), leaves.iter().map(of).collect()))
+    }
+}
