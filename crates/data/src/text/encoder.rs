@@ -78,8 +78,9 @@ impl PairEncoder {
             let text = std::fs::read_to_string(path);
             text.map_err(|error| TextError::new(path, format!("cannot be read: {error}")))
         };
-        let pieces: HashMap<String, u32> = serde_json::from_str(&readable(numbers)?)
-            .map_err(|error| wrong(format!("is not a vocabulary, a JSON object of pieces and their numbers: {error}")))?;
+        let pieces: HashMap<String, u32> = serde_json::from_str(&readable(numbers)?).map_err(|error| {
+            wrong(format!("is not a vocabulary, a JSON object of pieces and their numbers: {error}"))
+        })?;
         let size = pieces.len();
         if let Some((piece, number)) = pieces.iter().find(|(_, number)| **number as usize >= size) {
             return Err(wrong(format!("'{piece}' has the number {number}, but there are {size} pieces")));
@@ -94,8 +95,7 @@ impl PairEncoder {
         let mut tokenizer = Tokenizer::new(bpe);
         tokenizer.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
         let special = vocabulary.special().iter().filter(|piece| tokenizer.token_to_id(piece).is_some());
-        let special: Vec<AddedToken> =
-            special.map(|piece| AddedToken::from(*piece, true).lstrip(*piece == "<mask>")).collect();
+        let special: Vec<AddedToken> = special.map(|piece| AddedToken::from(*piece, true)).collect();
         tokenizer.add_special_tokens(&special);
         Ok(Self { tokenizer, frame, size })
     }
@@ -116,7 +116,9 @@ impl PairEncoder {
         let [start, middle, end] = &self.frame;
         let framing = start.len() + middle.len() + end.len();
         if longest < framing + 2 {
-            return Err(format!("a pair has {framing} tokens that frame it: at most {longest} in all leaves no room for texts"));
+            return Err(format!(
+                "a pair has {framing} tokens that frame it: at most {longest} in all leaves no room for texts"
+            ));
         }
         let mut texts: Vec<&str> = Vec::new();
         for (first, second) in &pairs.texts {

@@ -120,7 +120,9 @@ impl Gpt2Config {
                 // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and a mask hides it.
                 let mask = mask.clone().map(|mask| match known {
                     0 => mask,
-                    _ => Tensor::cat(vec![mask.clone().narrow(1, 0, 1).zeros_like().expand([sequences, known]), mask], 1),
+                    _ => {
+                        Tensor::cat(vec![mask.clone().narrow(1, 0, 1).zeros_like().expand([sequences, known]), mask], 1)
+                    }
                 });
                 layer.finish(x, queries, keys_values, mask, false, pass)?
             };

@@ -68,10 +68,10 @@ impl RobertaConfig {
         let Self { vocabulary, length, d, ff, classes, .. } = *self;
         let mut blueprints = vec![
             table("roberta.embeddings.word_embeddings", vocabulary, d),
-            table("roberta.embeddings.position_embeddings", length + FIRST_POSITION, d),
             table("roberta.embeddings.token_type_embeddings", 1, d),
         ];
         blueprints.extend(norm_blueprints("roberta.embeddings.LayerNorm", d));
+        blueprints.push(table("roberta.embeddings.position_embeddings", length + FIRST_POSITION, d));
         for layer in (0..self.layers).map(layer_name) {
             for part in ["query", "key", "value"] {
                 blueprints.extend(dense(&format!("{layer}.attention.self.{part}"), [d, d], d));
@@ -131,11 +131,8 @@ impl RobertaConfig {
             Ok((parameters.get(&format!("{part}.weight"))?, parameters.get(&format!("{part}.bias"))?))
         };
         let ((key, key_bias), (value, value_bias)) = (get("key")?, get("value")?);
-        let keys_values = multiply(
-            x.clone(),
-            Tensor::cat(vec![key, value], 0),
-            Some(Tensor::cat(vec![key_bias, value_bias], 0)),
-        );
+        let keys_values =
+            multiply(x.clone(), Tensor::cat(vec![key, value], 0), Some(Tensor::cat(vec![key_bias, value_bias], 0)));
         let x = if read { x.narrow(1, 0, 1) } else { x };
         // The scores' factor goes into the parameters of the queries, the smallest place it can go.
         let (query, bias) = get("query")?;

@@ -143,7 +143,8 @@ impl Sequences {
         let longest = self.ids.iter().map(Vec::len).max().unwrap_or(0);
         let at_least = |tokens: usize| order.partition_point(|index| self.ids[*index].len() >= tokens);
         let sizes: Vec<usize> = (1..=longest).map(at_least).collect();
-        let ids = sizes.iter().enumerate().flat_map(|(step, size)| order[..*size].iter().map(move |b| self.ids[*b][step]));
+        let ids =
+            sizes.iter().enumerate().flat_map(|(step, size)| order[..*size].iter().map(move |b| self.ids[*b][step]));
         let ids = ids.collect();
         let mut rank = vec![0; order.len()];
         order.iter().enumerate().for_each(|(at, index)| rank[*index] = at);
@@ -179,12 +180,7 @@ impl Sequences {
             (integers(rows), floats(noise, shape, device))
         });
         let ends = self.ids.iter().enumerate().map(|(index, own)| row(index, own.len() - 1) as i64).collect();
-        TextBatch {
-            ids: integers(ids.into_iter().map(i64::from).collect()),
-            touches,
-            ends: integers(ends),
-            layout,
-        }
+        TextBatch { ids: integers(ids.into_iter().map(i64::from).collect()), touches, ends: integers(ends), layout }
     }
 }
 
