@@ -80,7 +80,7 @@ fn what_is_wrong_is_told_with_file_line_and_column() {
         (header.into(), "has a header but no rows"),
         (
             b"Quality\t#1 String\nx".to_vec(),
-            "line 1: there is no column '#2 String', did you mean '#1 String'?; the columns are",
+            "line 1: there is no column '#2 String': did you mean '#1 String'?; the columns are",
         ),
         (b"index\t#1 String\t#2 String\n".to_vec(), "line 1: there is no column 'Quality'"),
         (
@@ -103,6 +103,10 @@ fn what_is_wrong_is_told_with_file_line_and_column() {
         assert!(message.starts_with(path.to_str().unwrap()) && message.contains(expected), "{message}");
         assert!(message.len() < 500, "{message}");
     }
+    let (_folder, path) = file("a.csv", "text,label\r\n\r\n\"two\nlines\",0\r\n\"a\nb\nc\",7");
+    let columns = Columns { first: "text", second: None, label: "label", classes: 2 };
+    let message = read_table(&path, &columns).unwrap_err().to_string();
+    assert!(message.contains("line 5, column 'label': '7' is not a label"), "{message}");
     let (folder, _) = file("x", "");
     assert!(read_mrpc(folder.path()).unwrap_err().to_string().contains("is a folder"));
     assert!(read_mrpc(Path::new("/nowhere/train.tsv")).unwrap_err().to_string().contains("cannot be read"));

@@ -31,11 +31,13 @@ pub fn read_table(path: &Path, columns: &Columns) -> TextResult<Pairs> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let commas = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".csv");
     let mut builder = ReaderBuilder::new();
-    builder.has_headers(false).flexible(true);
+    builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
     if !commas {
-        builder.delimiter(b'\t').quoting(false).terminator(Terminator::Any(b'\n'));
+        builder.delimiter(b'\t').quoting(false);
     }
-    read_rows(builder.from_reader(Limited { file, left: MAX_BYTES }), columns).map_err(wrong)
+    // A line end after the last row, if it has none: then every row is known to end one line before the reader stands.
+    let file = Limited { file, left: MAX_BYTES }.chain(&b"\n"[..]);
+    read_rows(builder.from_reader(file), columns).map_err(wrong)
 }
 
 fn read_rows(mut reader: Reader<impl Read>, columns: &Columns) -> Result<Pairs, String> {
@@ -55,13 +57,16 @@ fn read_rows(mut reader: Reader<impl Read>, columns: &Columns) -> Result<Pairs, 
     let label = place(columns.label)?;
     let mut pairs = Pairs::default();
     while let Some(line) = next(&mut reader, &mut row, Some(&header))? {
+        if row.len() == 1 && &row[0] == "\r" {
+            continue; // an empty line that ends as Windows' do
+        }
         if row.len() != header.len() {
             let (found, expected) = (row.len(), header.len());
             // The first column that is not there, or the first that should not be.
             let missing = header.get(found).map_or(String::new(), |name| format!(": '{name}' is missing"));
             return Err(format!("line {line} has {found} columns, the header has {expected}{missing}"));
         }
-        // Of a TSV file with Windows line ends, the last column holds the carriage return.
+        // Of a file with Windows line ends, the last column holds the carriage return.
         let field = |at: usize| row[at].strip_suffix('\r').unwrap_or(&row[at]);
         let class = field(label).trim();
         let class = class.parse().ok().filter(|class| *class < columns.classes).ok_or_else(|| {
@@ -83,20 +88,23 @@ fn next(
     row: &mut StringRecord,
     header: Option<&[String]>,
 ) -> Result<Option<u64>, String> {
-    let line = reader.position().line();
-    match reader.read_record(row) {
-        Ok(true) => Ok(Some(row.position().map_or(line, |position| position.line()))),
+    let read = reader.read_record(row);
+    let last = reader.position().line().saturating_sub(1);
+    match read {
+        Ok(true) => {
+            let inside: usize = row.iter().map(|field| field.matches('\n').count()).sum();
+            Ok(Some(last.saturating_sub(inside as u64)))
+        }
         Ok(false) => Ok(None),
         Err(error) => Err(match error.kind() {
-            ErrorKind::Utf8 { pos, err } => {
-                let line = pos.as_ref().map_or(line, |position| position.line());
+            ErrorKind::Utf8 { err, .. } => {
                 let column = match header.and_then(|names| names.get(err.field())) {
                     Some(name) => format!("'{name}'"),
                     None => (err.field() + 1).to_string(),
                 };
-                format!("line {line}, column {column}: not UTF-8 text; convert the file to UTF-8")
+                format!("line {last}, column {column}: not UTF-8 text; convert the file to UTF-8")
             }
-            _ => format!("damaged after line {line}: {error}"),
+            _ => format!("damaged after line {last}: {error}"),
         }),
     }
 }
