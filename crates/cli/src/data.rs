@@ -1,6 +1,7 @@
-//! `pudica data`: image data sets that lie in a folder, listed, verified, looked at and corrupted.
+//! `pudica data`: image data sets, downloaded, listed, verified, looked at and corrupted.
 
 use crate::Ending;
+use crate::fetch::{self, Fetch};
 use crate::text::grouped;
 use clap::{Args, Subcommand, ValueEnum};
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
@@ -23,6 +24,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   pudica data list --data DIR              the known data sets, and what of them lies in DIR
+  pudica data fetch mnist --data DIR       downloads it from where it is published, with its checksums compared
   pudica data verify DIR                   checksums against the published ones, and every image read
   pudica data show cifar10 --data DIR      ten images of each class as cifar10-test.png
   pudica data show pictures/ --out a.png   the same for a folder of classes, a .npy, .mat, .bin or IDX file
@@ -39,6 +41,7 @@ environment variable PUDICA_DATA may name it.";
 enum Command {
     /// The known data sets, and what of them lies in the data folder
     List(List),
+    Fetch(Fetch),
     /// Compare checksums with the published ones and read every image
     Verify(Verify),
     /// Counts, means and a contact sheet (PNG) of a data set, a file or a folder of pictures
@@ -140,6 +143,7 @@ impl From<Part> for Split {
 pub fn run(arguments: &Arguments) -> Outcome {
     match &arguments.command {
         Command::List(list) => print_list(list),
+        Command::Fetch(arguments) => fetch::run(arguments),
         Command::Verify(verify) => print_checks(verify),
         Command::Show(show) => print_images(show),
         Command::Corrupt(corrupt) => make_corruptions(corrupt),
@@ -147,7 +151,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// The data folder a user gave, which must be one, or the one the environment names.
-fn data_folder(given: Option<&Path>) -> Result<Option<PathBuf>, String> {
+pub fn data_folder(given: Option<&Path>) -> Result<Option<PathBuf>, String> {
     let named = || std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from);
     match given.map(Path::to_path_buf).or_else(named) {
         Some(folder) if !folder.is_dir() => Err(format!("{} is not a folder", folder.display())),

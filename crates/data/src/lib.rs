@@ -7,6 +7,7 @@
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 //! - [`corruptions`]: those of CIFAR-10-C, seeded.
+//! - [`sources`]: where the data sets are published.
 //! - [`images`]: labelled images, the files they come in, and the known data sets.
 //! - [`text`]: labelled texts, the files they come in, and their tokens (feature `text`).
 
@@ -15,6 +16,7 @@ pub mod corruptions;
 mod error;
 pub mod images;
 mod modular;
+pub mod sources;
 mod stream;
 mod target;
 mod task;

@@ -228,3 +228,33 @@ fn seeds_name_the_chance() {
     let small = Images::new(Shape { height: 1, width: 1, channels: 3 }, vec![0; 3], vec![0]).unwrap();
     assert!(corrupt(&small, Corruption::Fog, 1, 1, None).unwrap_err().contains("32 x 32 x 3"));
 }
+
+#[test]
+fn spatter_leaves_most_of_the_picture_and_has_its_colours() {
+    for severity in 1..=3 {
+        // Water only adds light: to red at most 0.5 * 175 / 255, to green and blue the same, more.
+        let wet = made(&grey(60, 40), "spatter", severity);
+        for pixel in wet.pixels().chunks(3) {
+            let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(|value| i32::from(value) - 60);
+            assert!(red >= 0 && red <= 88 && green == blue && (green - red * 238 / 175).abs() <= 2, "{pixel:?}");
+        }
+        let touched = wet.pixels().chunks(3).filter(|pixel| pixel[0] > 60).count() as f64 / (40.0 * 1024.0);
+        assert!((0.001..0.6).contains(&touched), "severity {severity}: {touched}");
+        // Each picture's brightest drop has all the strength there is.
+        let brightest: Vec<u8> = (0..40).map(|i| wet.image(i).iter().copied().max().unwrap_or(0)).collect();
+        assert!(brightest.iter().filter(|value| value.abs_diff(60 + 119) <= 1).count() > 35, "{brightest:?}");
+    }
+    let covered = |severity| {
+        let muddy = made(&grey(200, 40), "spatter", severity);
+        // Mud is opaque: of the brown (63, 42, 20) at least four parts in five.
+        let brown = |pixel: &&[u8]| {
+            (63..=91).contains(&pixel[0]) && (42..=74).contains(&pixel[1]) && (20..=57).contains(&pixel[2])
+        };
+        let clean = muddy.pixels().chunks(3).filter(|pixel| *pixel == [200, 200, 200]).count();
+        let brown = muddy.pixels().chunks(3).filter(brown).count();
+        assert_eq!(clean + brown, 40 * 1024);
+        brown as f64 / (40.0 * 1024.0)
+    };
+    let (four, five) = (covered(4), covered(5));
+    assert!(0.01 < four && four < five && five < 0.5, "{four} {five}");
+}

@@ -102,7 +102,7 @@ fn damage_is_told_and_nothing_else() {
     let set = Images::new(shape, pixels, vec![1, 2, 3, 4, 5, 0, 9, 8]).unwrap();
     let grey = &set.pixels()[..8 * 1024];
     let digits = set.labels();
-    let files: [(&str, Vec<u8>, &str); 11] = [
+    let files: [(&str, Vec<u8>, &str); 12] = [
         ("a-labels-idx1-ubyte", idx(&[8], digits), "a-images-idx3-ubyte"),
         ("a-images-idx3-ubyte", idx(&[8, 32, 32], grey), "a-images-idx3-ubyte"),
         ("b-labels-idx1-ubyte.gz", gzipped(&idx(&[8], digits)), "b-images-idx3-ubyte.gz"),
@@ -114,8 +114,10 @@ fn damage_is_told_and_nothing_else() {
         ("labels.npy", npy("(8,)", digits), "g.npy"),
         ("g.npy", npy("(8, 32, 32, 3)", set.pixels()), "g.npy"),
         ("pictures/one/h.png", png(shape, set.image(0)), "pictures"),
+        ("photographs/one/i.jpg", include_bytes!("fixtures/picture.jpg").to_vec(), "photographs"),
     ];
     fs::create_dir_all(folder.join("pictures/one")).unwrap();
+    fs::create_dir_all(folder.join("photographs/one")).unwrap();
     files.iter().for_each(|(name, bytes, _)| fs::write(folder.join(name), bytes).unwrap());
     files.iter().for_each(|(name, _, read)| attack(folder, &folder.join(name), &folder.join(read)));
 }

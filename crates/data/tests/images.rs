@@ -3,9 +3,10 @@
 mod image_files;
 
 use image_files::{Kind, cifar, gzipped, idx, mat, mat_variable, npy, png};
+use pudica_data::corruptions::Corruption;
 use pudica_data::images::{
-    ContactSheet, DataSet, Images, Shape, Split, Verdict, md5_of_content, read_any, read_cifar, read_folder, read_idx,
-    read_npy, read_svhn, write_npy,
+    ContactSheet, DataSet, Images, Shape, Split, Verdict, md5_of_content, read_any, read_cifar, read_cifar10_c,
+    read_folder, read_idx, read_npy, read_svhn, write_npy,
 };
 use std::fs;
 use std::path::Path;
@@ -209,4 +210,39 @@ fn a_contact_sheet_shows_the_pixels() {
     assert_eq!(pixel(2, 20), &[255; 3], "class 0 has one image only");
     let error = sheet.write_png(Path::new("/nowhere/sheet.png")).unwrap_err().to_string();
     assert!(error.contains("/nowhere/sheet.png: cannot be written"), "{error}");
+}
+
+/// What is cut off or not a JPEG at all is said so, with the file's name; every cut from the first byte to the last.
+#[test]
+fn damaged_jpegs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("class/picture.jpg");
+    fs::create_dir(folder.path().join("class")).unwrap();
+    let whole = include_bytes!("fixtures/picture.jpg");
+    fs::write(&path, whole).unwrap();
+    assert_eq!(read_folder(folder.path()).unwrap().images.shape(), Shape { height: 32, width: 32, channels: 3 });
+    for end in 0..whole.len() - 2 {
+        fs::write(&path, &whole[..end]).unwrap();
+        let error = read_folder(folder.path()).map(|_| end).expect_err("a part of a picture was read").to_string();
+        assert!(error.contains("picture.jpg"), "{error}");
+    }
+}
+
+#[test]
+fn severities_are_blocks_of_a_fifth() {
+    let folder = tempfile::tempdir().unwrap();
+    let shape = Shape { height: 2, width: 2, channels: 3 };
+    let count = 15;
+    let pixels = (0..count).flat_map(|image| vec![image as u8; shape.pixels()]).collect();
+    let set = Images::new(shape, pixels, (0..count as u8).map(|image| image % 3).collect()).unwrap();
+    write_npy(&set, &folder.path().join("fog.npy"), &folder.path().join("labels.npy")).unwrap();
+    for severity in 1..=5 {
+        let block = read_cifar10_c(folder.path(), Corruption::Fog, severity).unwrap();
+        assert_eq!(block, set.select((severity - 1) * 3..severity * 3));
+    }
+    let refused = |corruption, severity| read_cifar10_c(folder.path(), corruption, severity).unwrap_err().to_string();
+    assert!(refused(Corruption::Fog, 0).contains("a severity of 0") && refused(Corruption::Fog, 6).contains("6"));
+    assert!(refused(Corruption::Snow, 1).contains("snow.npy"));
+    write_npy(&set.select(0..14), &folder.path().join("snow.npy"), &folder.path().join("labels.npy")).unwrap();
+    assert!(refused(Corruption::Snow, 1).contains("14 images are not 5 blocks"));
 }

@@ -10,6 +10,7 @@ mod filters;
 mod frost;
 mod jpeg;
 mod noise;
+mod spatter;
 mod weather;
 
 pub use frost::FrostPictures;
@@ -43,6 +44,7 @@ pub enum Corruption {
     JpegCompression,
     SpeckleNoise,
     GaussianBlur,
+    Spatter,
     Saturate,
 }
 
@@ -50,7 +52,7 @@ use Corruption::*;
 
 impl Corruption {
     /// The fifteen of the benchmark, then the extra ones.
-    pub const ALL: [(Self, &'static str); 18] = [
+    pub const ALL: [(Self, &'static str); 19] = [
         (GaussianNoise, "gaussian_noise"),
         (ShotNoise, "shot_noise"),
         (ImpulseNoise, "impulse_noise"),
@@ -68,6 +70,7 @@ impl Corruption {
         (JpegCompression, "jpeg_compression"),
         (SpeckleNoise, "speckle_noise"),
         (GaussianBlur, "gaussian_blur"),
+        (Spatter, "spatter"),
         (Saturate, "saturate"),
     ];
 
@@ -141,6 +144,7 @@ fn corrupt_image(
             None => return Err("frost needs the frost pictures".into()),
         },
         Fog => weather::fog(picture, level, stream),
+        Spatter => spatter::spatter(picture, level, stream),
         Brightness => digital::brightness(picture, level),
         Contrast => digital::contrast(picture, level),
         Saturate => digital::saturate(picture, level),

@@ -211,6 +211,16 @@ impl DataSet {
         self.pieces(split).iter().map(|piece| piece.files.len()).sum()
     }
 
+    /// Name and MD5 of the content of each file of a split, without `.gz`.
+    pub(crate) fn published_files(&self, split: Split) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.pieces(split).iter().flat_map(|piece| piece.files).map(|file| (file.name, file.md5))
+    }
+
+    /// The folder inside a data folder where its files belong.
+    pub(crate) fn folder(&self) -> &'static str {
+        self.folders[0]
+    }
+
     /// Where a file lies: packed or not, in one of the set's folders of `data`. Of MATLAB's files, the first images of one, named
     /// as `test_32x32_first5000.mat`, are taken where the whole is not there.
     fn find(&self, data: &Path, file: &Published) -> Option<PathBuf> {

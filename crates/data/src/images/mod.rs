@@ -1,7 +1,7 @@
 //! Labelled images and the files they come in.
 //!
 //! - [`Images`]: pixels and labels in memory, whatever the file was.
-//! - [`read_idx`], [`read_cifar`], [`read_svhn`], [`read_npy`], [`read_folder`]: one reader for each format, [`read_any`] for a path
+//! - [`read_idx`], [`read_cifar`], [`read_svhn`], [`read_npy`], [`read_cifar10_c`], [`read_folder`]: one reader for each format, [`read_any`] for a path
 //!   whose format its name and first bytes tell.
 //! - [`DATA_SETS`]: the known data sets, their files and published checksums.
 //! - [`ContactSheet`]: many images as one PNG, to look at.
@@ -14,6 +14,7 @@ mod bytes;
 mod catalogue;
 mod checksum;
 mod cifar;
+mod cifar10_c;
 mod folder;
 mod idx;
 mod mat;
@@ -28,6 +29,7 @@ pub(crate) use bytes::Bytes;
 pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Split, Verdict};
 pub use checksum::md5_of_content;
 pub use cifar::read_cifar;
+pub use cifar10_c::read_cifar10_c;
 pub use folder::{FolderImages, read_folder};
 pub use idx::read_idx;
 pub use npy::{read_npy, write_npy};

@@ -41,6 +41,13 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> Image
     Ok(Images { shape, pixels, labels })
 }
 
+/// How many images a file says it has.
+pub(super) fn count_of_npy(images: &Path) -> ImagesResult<u64> {
+    let mut file = Bytes::open(images)?;
+    let header = header_of_bytes(&mut file)?;
+    header.shape.first().copied().ok_or_else(|| file.error("a single number is no set of images"))
+}
+
 fn header_of_bytes(file: &mut Bytes) -> ImagesResult<Header> {
     match read_header(file) {
         Ok(header) if header.dtype == Type::U8 => Ok(header),
