@@ -62,7 +62,7 @@ impl Optimiser {
     }
 
     /// Vectors it remembers between steps.
-    pub(super) fn memories(&self) -> usize {
+    pub(crate) fn memories(&self) -> usize {
         match self {
             Self::Sgd { momentum, .. } => usize::from(*momentum > 0.0),
             Self::Adam { .. } => 2,
@@ -70,7 +70,7 @@ impl Optimiser {
     }
 
     /// The parameters after step number `step` (from 1) along `gradient`; all vectors \[parameters\].
-    pub(super) fn update(
+    pub(crate) fn update(
         &self,
         weights: Tensor<1>,
         gradient: Tensor<1>,

@@ -1,0 +1,91 @@
+//! The network that groks modular arithmetic, and many of them trained at once.
+//!
+//! Tokens "a b =", one attention layer and one MLP, no LayerNorm and no biases, read at "=" (Nanda et al. 2023, as Vasudeva et al. use it):
+//!
+//! ```text
+//! x_0 = E[a] + P_0,  x_1 = E[b] + P_1,  x_2 = E[=] + P_2
+//! y   = x_2 + W_O concat_h sum_t softmax_t(<W_Q^h x_2, W_K^h x_t> / sqrt(d/heads)) W_V^h x_t
+//! z   = y + W_down relu(W_up y),   scores = U z
+//! ```
+//!
+//! - [`ModularTransformer`]: its sizes, and the weights it starts from.
+//! - [`Cohort`]: several of them, each with its own seed and its own split of the pairs, trained in lock-step.
+
+mod cohort;
+mod forward;
+mod loss;
+#[cfg(test)]
+mod tests;
+
+use pudica_data::LARGEST_MODULUS;
+
+use crate::init::{Blueprint, Start, draw, empty};
+use crate::{NnError, Weights};
+
+pub use cohort::{Cohort, Grokking, Measures, Member};
+
+/// The sizes of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModularTransformer {
+    /// p: numbers, and classes. The vocabulary has one token more, "=".
+    pub modulus: usize,
+    /// Width of the residual stream.
+    pub d: usize,
+    /// Attention heads, each of width d / heads.
+    pub heads: usize,
+    /// Width of the MLP.
+    pub mlp: usize,
+}
+
+impl ModularTransformer {
+    /// Whether such a network can be built.
+    pub fn check(&self) -> Result<(), NnError> {
+        let sizes =
+            [("model.d", self.d, 4096), ("model.mlp", self.mlp, 16384), ("modulus", self.modulus, LARGEST_MODULUS)];
+        for (setting, size, most) in sizes {
+            if !(1..=most).contains(&size) {
+                return Err(NnError::setting(setting, format!("must be from 1 to {most}, but is {size}")));
+            }
+        }
+        if self.heads == 0 || !self.d.is_multiple_of(self.heads) {
+            let problem = format!("must divide the width {}, but is {}", self.d, self.heads);
+            return Err(NnError::setting("model.heads", problem));
+        }
+        Ok(())
+    }
+
+    /// Names and shapes; a linear layer's weight is [out, in].
+    fn blueprints(&self) -> Vec<Blueprint> {
+        let Self { modulus, d, mlp, .. } = *self;
+        let parameters: [(&str, [usize; 2]); 9] = [
+            ("embed.weight", [modulus + 1, d]),
+            ("pos.weight", [3, d]),
+            ("attention.query.weight", [d, d]),
+            ("attention.key.weight", [d, d]),
+            ("attention.value.weight", [d, d]),
+            ("attention.out.weight", [d, d]),
+            ("mlp.up.weight", [mlp, d]),
+            ("mlp.down.weight", [d, mlp]),
+            ("unembed.weight", [modulus, d]),
+        ];
+        parameters.iter().map(|(name, shape)| Blueprint::new(*name, shape, Start::Normal)).collect()
+    }
+
+    /// The weights a run of this seed starts from: N(0, 1/d), the unembedding N(0, 1/p), as Nanda et al. have it.
+    pub fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
+        self.check()?;
+        let mut weights = draw(&self.blueprints(), seed);
+        for parameter in weights.layout().to_vec() {
+            let scale = if parameter.name == "unembed.weight" { self.modulus } else { self.d };
+            let scale = 1.0 / (scale as f32).sqrt();
+            weights.data_mut()[parameter.range].iter_mut().for_each(|value| *value *= scale);
+        }
+        Ok(weights)
+    }
+
+    /// Names and shapes of the weights, all zero.
+    pub fn empty_weights(&self) -> Result<Weights, NnError> {
+        self.check()?;
+        Ok(empty(&self.blueprints()))
+    }
+}
