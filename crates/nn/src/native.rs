@@ -88,6 +88,11 @@ pub(crate) fn batch_norm_by(
     Some(tensor(own(x)?.batch_norm(Some(weight), Some(bias), Some(mean), Some(variance), false, 0.0, eps, true)))
 }
 
+/// GELU by tanh.
+pub(crate) fn gelu_by_tanh<const D: usize>(x: &Tensor<D>) -> Option<Tensor<D>> {
+    Some(tensor(own(x)?.gelu("tanh")))
+}
+
 /// x with each value zeroed with probability `rate` and the others scaled up.
 pub(crate) fn dropout<const D: usize>(x: &Tensor<D>, rate: f64) -> Option<Tensor<D>> {
     Some(tensor(own(x)?.dropout(rate, true)))
@@ -105,11 +110,11 @@ pub(crate) fn mix(
     let (q, keys_values) = (own(q)?, own(keys_values)?);
     let mask = mask.map(|mask| own(mask).ok_or(())).transpose().ok()?;
     let heads = mixing.heads as i64;
-    let q = q.view([batch, l, heads, d / heads]).transpose(1, 2);
-    let parts = keys_values.view([batch, m, 2, heads, d / heads]).permute([2, 0, 3, 1, 4]).unbind(0);
+    let q = q.reshape([batch, l, heads, d / heads]).transpose(1, 2);
+    let parts = keys_values.reshape([batch, m, 2, heads, d / heads]).permute([2, 0, 3, 1, 4]).unbind(0);
     let [k, v] = <[tch::Tensor; 2]>::try_from(parts).ok()?;
     let hidden = hidden(mixing.visible, l, m, (q.kind(), q.device()));
-    let mask = mask.map(|mask| mask.view([batch, 1, 1, m]));
+    let mask = mask.map(|mask| mask.reshape([batch, 1, 1, m]));
     let added = match (hidden, mask) {
         (Some(hidden), Some(mask)) => Some(hidden + mask),
         (hidden, mask) => hidden.or(mask),

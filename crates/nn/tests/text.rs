@@ -21,6 +21,12 @@ fn networks(dropout: f64) -> [TextConfig; 4] {
     ]
 }
 
+/// Every device this binary and this machine have, and how close scores are to be there: on a GPU, cuDNN's LSTM multiplies in TF32.
+fn devices() -> impl Iterator<Item = (Device, f32)> {
+    let names = [("cpu", 1e-5), ("torch", 1e-5), ("cuda", 1e-2)];
+    names.into_iter().filter_map(|(name, tolerance)| Some((Device::parse(name).ok()?, tolerance)))
+}
+
 /// Weights larger than those training starts from, so that scores differ.
 fn model(config: &TextConfig, device: &Device) -> Model<TextConfig> {
     let mut weights = config.initial_weights(3).unwrap();
@@ -52,12 +58,13 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32) {
 
 #[test]
 fn a_sequence_has_the_same_scores_alone_and_among_longer_ones() {
-    for config in networks(0.1) {
-        let (model, sequences) = (model(&config, &Device::cpu()), sequences());
+    let both = devices().flat_map(|device| networks(0.1).map(|config| (config, device.clone())));
+    for (config, (device, tolerance)) in both {
+        let (model, sequences) = (model(&config, &device), sequences());
         let together = model.predict(&sequences).unwrap();
         for (ids, expected) in sequences.ids.iter().zip(together.chunks(2)) {
             let alone = model.predict(&Sequences::new(vec![ids.clone()])).unwrap();
-            assert_close(&alone, expected, 1e-5);
+            assert_close(&alone, expected, tolerance);
         }
         let first = &together[..2];
         assert!(together.chunks(2).any(|scores| (scores[0] - first[0]).abs() > 1e-2), "all scores are the same");
@@ -82,8 +89,9 @@ fn noise_on_one_sequence_leaves_the_others_alone() {
 /// Every token of every sequence, two draws each, in no order.
 #[test]
 fn touched_scores_are_those_of_whole_sequences() {
-    for config in networks(0.0) {
-        let (model, base) = (model(&config, &Device::cpu()), sequences());
+    let both = devices().flat_map(|device| networks(0.0).map(|config| (config, device.clone())));
+    for (config, (device, tolerance)) in both {
+        let (model, base) = (model(&config, &device), sequences());
         let mut touches = Vec::new();
         for (sequence, ids) in base.ids.iter().enumerate() {
             for draw in 0..2 * ids.len() {
@@ -95,7 +103,7 @@ fn touched_scores_are_those_of_whole_sequences() {
             ids: touches.iter().map(|(sequence, _)| base.ids[*sequence].clone()).collect(),
             touches: touches.iter().map(|(_, touch)| Some(touch.clone())).collect(),
         };
-        assert_close(&model.touched_scores(&base, &touches).unwrap(), &model.predict(&whole).unwrap(), 1e-5);
+        assert_close(&model.touched_scores(&base, &touches).unwrap(), &model.predict(&whole).unwrap(), tolerance);
         assert!(model.touched_scores(&base, &[]).unwrap().is_empty());
         let beyond = Touch { position: base.ids[0].len(), noise: noise(0) };
         let message = model.touched_scores(&base, &[(0, beyond)]).unwrap_err().to_string();

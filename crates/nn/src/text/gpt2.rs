@@ -178,7 +178,7 @@ impl Layer<'_> {
         let mixed = mix(queries, keys_values, mask, mixing, pass);
         let x = x + pass.dropout(self.linear("attn.c_proj", mixed)?, dropout);
         let normed = layer_norm(self.parameters, &format!("{}.ln_2", self.name), x.clone())?;
-        let wide = activation::gelu_approximate(self.linear("mlp.c_fc", normed)?);
+        let wide = gelu_by_tanh(self.linear("mlp.c_fc", normed)?);
         Ok(x + pass.dropout(self.linear("mlp.c_proj", wide)?, dropout))
     }
 
@@ -191,4 +191,13 @@ impl Layer<'_> {
         let name = format!("{}.{part}", self.name);
         Ok((self.parameters.get(&format!("{name}.weight"))?, self.parameters.get(&format!("{name}.bias"))?))
     }
+}
+
+/// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2
+fn gelu_by_tanh(x: Tensor<3>) -> Tensor<3> {
+    #[cfg(feature = "torch")]
+    if let Some(y) = crate::native::gelu_by_tanh(&x) {
+        return y;
+    }
+    activation::gelu_approximate(x)
 }

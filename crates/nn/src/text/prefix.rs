@@ -18,6 +18,10 @@ use crate::layers::to_vec;
 /// Touched sequences that are computed together.
 const TOGETHER: usize = 256;
 
+/// Touches at so many neighbouring tokens are computed together from the first of them on, where they are fewer: a few tokens more,
+/// but larger multiplications.
+const NEIGHBOURS: usize = 8;
+
 impl Model<TextConfig> {
     /// The scores of sequences of `base` (touched nowhere), each with one touch: row-major [touches, classes], for touches given as the
     /// sequence's index and what is added. The same numbers as those of [`Model::predict`], up to rounding.
@@ -40,7 +44,15 @@ impl Model<TextConfig> {
             }
             at.entry(touch.position).or_default().push(index);
         }
-        let groups: Vec<Group> = at.into_iter().map(|(position, members)| Group { position, members }).collect();
+        let mut groups: Vec<Group> = Vec::new();
+        for (position, mut members) in at {
+            match groups.last_mut() {
+                Some(group) if position < group.position + NEIGHBOURS && group.members.len() < TOGETHER => {
+                    group.members.append(&mut members);
+                }
+                _ => groups.push(Group { position, members }),
+            }
+        }
         let mut scores = vec![0.0; touches.len() * config.classes()];
         let mut put = |members: &[usize], found: Tensor<2>| -> Result<(), NnError> {
             let classes = found.dims()[1];
@@ -59,7 +71,7 @@ impl Model<TextConfig> {
     }
 }
 
-/// The touches at one position.
+/// Touches at a position and a few after it.
 struct Group {
     position: usize,
     /// Which of all touches.

@@ -111,24 +111,21 @@ impl Recur for burn::backend::LibTorch {
         cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self> {
-        let [inputs, input_weight, state_weight, bias] =
-            [inputs, input_weight, state_weight, bias].map(|given| given.tensor);
+        let given = [input_weight, state_weight, bias].map(|given| given.tensor);
+        // cuDNN wants all parameters in one piece, PyTorch's second bias, which is zero here, at its end; else it copies them and complains.
+        let [input_weight, state_weight, bias] = &given;
+        let zeros = bias.detach().zeros_like();
+        let parts = [input_weight, state_weight, bias, &zeros];
+        let joined = tch::Tensor::cat(&parts.map(|part| part.reshape([-1])), 0);
+        let lengths = parts.map(|part| part.numel() as i64);
+        let views = joined.split_with_sizes(lengths, 0);
+        let views: Vec<tch::Tensor> = views.iter().zip(parts).map(|(view, part)| view.view_as(part)).collect();
         let start = [hidden, cell].map(|state| state.tensor.unsqueeze(0));
         let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
-        // PyTorch has two biases.
-        let second_bias = bias.detach().zeros_like();
-        let recorded = [&inputs, &input_weight].iter().any(|given| given.requires_grad());
-        let (states, _, _) = tch::Tensor::lstm_data(
-            &inputs,
-            &tch::Tensor::from_slice(&sizes),
-            &start,
-            &[input_weight, state_weight, bias, second_bias],
-            true,
-            1,
-            0.0,
-            recorded,
-            false,
-        );
+        let sizes = tch::Tensor::from_slice(&sizes);
+        let recorded = inputs.tensor.requires_grad() || joined.requires_grad();
+        let (states, _, _) =
+            tch::Tensor::lstm_data(&inputs.tensor, &sizes, &start, &views, true, 1, 0.0, recorded, false);
         FloatTensor::<Self>::new(states)
     }
 }

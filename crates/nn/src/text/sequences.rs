@@ -86,6 +86,7 @@ pub struct TextBatch {
 
 /// Where the rows of a batch are from.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // one for each batch
 pub(super) enum Layout {
     /// Row b * length + t is token t of sequence b.
     Padded {
