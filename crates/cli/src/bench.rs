@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.train.batch = encoder.batch;
     config.validate()?;
     let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
-    let trainer = encoder.machine.trainer();
+    let trainer = encoder.machine.trainer()?;
     let timing = time(&config, encoder.replicas.into(), &trainer, budget)?;
     let most = trainer.ceilings()?;
     let Encoder { n, batch, d, layers, heads, .. } = encoder;

@@ -1,13 +1,18 @@
 //! `pudica list`, `show`, `run` and `report`: the experiments.
 
 use crate::Ending;
+use crate::data::data_folder;
+use crate::grokking;
 use crate::machine::{DeviceName, Machine};
 use crate::progress::Progress;
 use crate::spectra;
+use crate::study;
 use crate::synthetic;
 use crate::text::{grouped, seconds};
 use clap::Args;
-use pudica_lab::recipe::builtin_names;
+use pudica_lab::grokking::{Company, is_grokking_folder};
+use pudica_lab::recipe::{Kind, builtin_names};
+use pudica_lab::study::{Place, is_study_folder};
 use pudica_lab::{NetworkTrainer, Plan, Recipe, Stop, Tally, estimate, execute};
 use serde_json::json;
 use std::error::Error;
@@ -65,6 +70,7 @@ Examples:
   pudica run hahn/length-scaling --scale paper            the published settings, nothing changed
   pudica run hahn/length-scaling --device cuda            as many runs at once as fit on an NVIDIA GPU
   pudica run hahn/length-scaling model.d=64 seed=0..10    settings changed, as Hydra users type them
+  pudica run vasudeva/mnist --data DIR                    networks on real images; `pudica data fetch` gets them
   pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first";
 
 /// Write the report of a folder of runs again, finished or not
@@ -92,6 +98,9 @@ struct What {
     scale: Option<String>,
     #[command(flatten)]
     machine: Machine,
+    /// The folder with the data sets, for studies of images and texts; without it, the one PUDICA_DATA names
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Groups of runs trained at the same time, side by side; by default one a core on the CPU, one on a GPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -103,23 +112,36 @@ struct What {
 type Outcome = Result<Ending, Box<dyn Error>>;
 
 impl What {
-    fn plan(&self) -> pudica_lab::Result<Plan> {
-        Plan::new(&Recipe::find(&self.recipe)?, self.scale.as_deref(), &self.overrides)
+    fn plan(&self, recipe: &Recipe) -> pudica_lab::Result<Plan> {
+        Plan::new(recipe, self.scale.as_deref(), &self.overrides)
     }
 
-    fn trainer(&self) -> NetworkTrainer {
-        let trainer = self.machine.trainer();
-        match self.together {
+    fn trainer(&self) -> Result<NetworkTrainer, String> {
+        let trainer = self.machine.trainer()?;
+        Ok(match self.together {
             Some(most) => trainer.together(most.into()),
             None => trainer,
-        }
+        })
+    }
+
+    /// The same for a study.
+    fn study<'a>(&'a self, recipe: &'a Recipe, data: Option<&'a Path>, json: bool) -> study::Asked<'a> {
+        let place = Place { device: self.machine.device.name(), data };
+        study::Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, place, json }
+    }
+
+    /// The same for grokking.
+    fn grokking<'a>(&'a self, recipe: &'a Recipe, json: bool) -> grokking::Asked<'a> {
+        let together = self.together.map_or(Company::TOGETHER, usize::from);
+        let company = Company { device: self.machine.device.name(), together };
+        grokking::Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, company, json }
     }
 
     fn jobs(&self) -> usize {
         match (self.jobs, self.machine.device) {
             (Some(jobs), _) => jobs.into(),
             (None, DeviceName::Cuda) => 1,
-            (None, DeviceName::Cpu) => available_parallelism().map_or(1, Into::into),
+            (None, _) => available_parallelism().map_or(1, Into::into),
         }
     }
 }
@@ -156,10 +178,18 @@ pub fn show(arguments: &Show) -> Outcome {
     if synthetic::is_meant(&arguments.what.recipe) {
         return synthetic::show(arguments.what.scale.as_deref(), &arguments.what.overrides, arguments.json);
     }
-    let (plan, jobs) = (arguments.what.plan()?, arguments.what.jobs());
+    let recipe = Recipe::find(&arguments.what.recipe)?;
+    if recipe.kind == Kind::Study {
+        let data = data_folder(arguments.what.data.as_deref())?;
+        return study::show(&arguments.what.study(&recipe, data.as_deref(), arguments.json), arguments.no_estimate);
+    }
+    if recipe.kind == Kind::Grokking {
+        return grokking::show(&arguments.what.grokking(&recipe, arguments.json), arguments.no_estimate);
+    }
+    let (plan, jobs) = (arguments.what.plan(&recipe)?, arguments.what.jobs());
     let time = match arguments.no_estimate {
         true => None,
-        false => Some(estimate(&plan, &arguments.what.trainer(), jobs)?),
+        false => Some(estimate(&plan, &arguments.what.trainer()?, jobs)?),
     };
     let groups = plan.groups();
     if arguments.json {
@@ -240,8 +270,18 @@ pub fn run(arguments: &Run) -> Outcome {
         let What { scale, overrides, .. } = &arguments.what;
         return synthetic::run(scale.as_deref(), overrides, arguments.out.as_deref(), arguments.json, &stop);
     }
-    let plan = arguments.what.plan()?;
-    let trainer = arguments.what.trainer();
+    let recipe = Recipe::find(&arguments.what.recipe)?;
+    if recipe.kind == Kind::Study {
+        let data = data_folder(arguments.what.data.as_deref())?;
+        let asked = arguments.what.study(&recipe, data.as_deref(), arguments.json);
+        return study::run(&asked, arguments.out.as_deref(), &stop);
+    }
+    if recipe.kind == Kind::Grokking {
+        let asked = arguments.what.grokking(&recipe, arguments.json);
+        return grokking::run(&asked, arguments.out.as_deref(), &stop);
+    }
+    let plan = arguments.what.plan(&recipe)?;
+    let trainer = arguments.what.trainer()?;
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     let progress = Progress::new(arguments.json);
     let tally = execute(&plan, &folder, arguments.what.jobs(), &trainer, &progress, &stop)?;
@@ -264,6 +304,12 @@ pub fn report(arguments: &Report) -> Outcome {
     }
     if synthetic::is_folder(&arguments.folder) {
         return synthetic::report(&arguments.folder, arguments.json);
+    }
+    if is_study_folder(&arguments.folder) {
+        return study::report(&arguments.folder, arguments.json);
+    }
+    if is_grokking_folder(&arguments.folder) {
+        return grokking::report(&arguments.folder, arguments.json);
     }
     let report = pudica_report::write(&arguments.folder)?;
     match arguments.json {

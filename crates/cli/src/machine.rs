@@ -6,7 +6,7 @@ use pudica_lab::{NetworkTrainer, Precision};
 /// What networks compute on.
 #[derive(Args)]
 pub struct Machine {
-    /// cpu (all cores), or cuda (the first NVIDIA GPU)
+    /// cpu (all cores), cuda (the first NVIDIA GPU), or torch (the processor, through LibTorch; for studies)
     #[arg(long, value_enum, default_value = "cpu")]
     pub device: DeviceName,
     /// How a GPU multiplies matrices: f32 as the CPU does, or tf32, faster with factors rounded to 11 bits
@@ -21,6 +21,18 @@ pub struct Machine {
 pub enum DeviceName {
     Cpu,
     Cuda,
+    Torch,
+}
+
+impl DeviceName {
+    /// As networks know it.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceName::Cpu => "cpu",
+            DeviceName::Cuda => "cuda",
+            DeviceName::Torch => "torch",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -31,7 +43,7 @@ enum PrecisionName {
 
 impl Machine {
     /// What trains networks there.
-    pub fn trainer(&self) -> NetworkTrainer {
+    pub fn trainer(&self) -> Result<NetworkTrainer, String> {
         let precision = match self.precision {
             PrecisionName::F32 => Precision::F32,
             PrecisionName::Tf32 => Precision::Tf32,
@@ -39,7 +51,12 @@ impl Machine {
         let trainer = match self.device {
             DeviceName::Cpu => NetworkTrainer::cpu(),
             DeviceName::Cuda => NetworkTrainer::cuda(precision),
+            DeviceName::Torch => {
+                return Err(
+                    "--device torch is for studies of images and texts; Boolean functions take cpu or cuda".into()
+                );
+            }
         };
-        if self.reference { trainer.reference() } else { trainer }
+        Ok(if self.reference { trainer.reference() } else { trainer })
     }
 }

@@ -5,11 +5,15 @@ mod boolean;
 mod bounds;
 mod construct;
 mod data;
+mod download;
+mod fetch;
+mod grokking;
 mod lab;
 mod machine;
 mod progress;
 mod spectra;
 mod spectrum;
+mod study;
 mod synthetic;
 mod text;
 

@@ -77,6 +77,9 @@ pub enum Error {
         /// Why it cannot be used and what to do.
         problem: String,
     },
+    /// Data that is not there or cannot be read.
+    #[error("{0}")]
+    Data(String),
     /// Training or measuring failed for a reason other than a diverging loss.
     #[error("{0}")]
     Training(String),

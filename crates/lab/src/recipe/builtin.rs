@@ -6,7 +6,7 @@ macro_rules! recipes {
     };
 }
 
-const RECIPES: [(&str, &str); 9] = recipes![
+const RECIPES: [(&str, &str); 25] = recipes![
     "hahn/length-scaling",
     "hahn/long-lengths",
     "hahn/tradeoff",
@@ -16,6 +16,22 @@ const RECIPES: [(&str, &str); 9] = recipes![
     "hahn/generalization",
     "hahn/scratchpad",
     "hahn/constructions",
+    "vasudeva/mnist",
+    "vasudeva/fashion-mnist",
+    "vasudeva/cifar10",
+    "vasudeva/svhn",
+    "vasudeva/ablation-optimizer",
+    "vasudeva/ablation-depth",
+    "vasudeva/ablation-heads",
+    "vasudeva/robustness",
+    "vasudeva/sharpness",
+    "vasudeva/mrpc",
+    "vasudeva/qqp",
+    "vasudeva/qqp-variance",
+    "vasudeva/qqp-validation",
+    "vasudeva/qqp-gpt2",
+    "vasudeva/qqp-depth",
+    "vasudeva/grokking",
 ];
 
 /// The names of the built-in recipes, in the papers' order.

@@ -5,7 +5,7 @@
 //! source = "Hahn & Rofin (2024), Figures 1, 5, 6 and Table 2"
 //! figures = "length-scaling"            # which figures and tables the report draws
 //! about = "What the experiment shows, in a sentence or two."
-//! kind = "boolean"                      # what its runs are: `boolean` (also where nothing is said) or `study`
+//! kind = "boolean"                      # what its runs are: `boolean` (also where nothing is said), `study` or `grokking`
 //!
 //! [settings]                            # for every scale; anything not set keeps its default
 //! train.lr = 3e-4
@@ -33,6 +33,7 @@ use serde_json::Value;
 
 use crate::config::{Configuration, RunConfig, Settings, flatten};
 use crate::error::{Error, Result};
+use crate::grokking::GrokkingConfig;
 use crate::study::StudyConfig;
 use axis::Axis;
 
@@ -51,6 +52,8 @@ pub enum Kind {
     Boolean,
     /// Classifiers that learn images or texts: [`StudyConfig`].
     Study,
+    /// Networks that learn modular arithmetic: [`GrokkingConfig`].
+    Grokking,
 }
 
 impl Kind {
@@ -59,6 +62,7 @@ impl Kind {
         match self {
             Kind::Boolean => RunConfig::default().settings(),
             Kind::Study => StudyConfig::default().settings(),
+            Kind::Grokking => GrokkingConfig::default().settings(),
         }
     }
 }

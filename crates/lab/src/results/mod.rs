@@ -1,5 +1,6 @@
 //! `results.csv` and `results.parquet`: one row for each run that has ended.
 
+mod study;
 mod table;
 
 use std::path::Path;
@@ -9,6 +10,8 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::store::{Outcome, SweepRun, write_atomically};
 use table::{Cells, Table};
+
+pub use study::write_study_results;
 
 /// Measures that get a column in any case, in this order; any others follow.
 const MAIN_MEASURES: [&str; 9] = [
@@ -25,9 +28,12 @@ const MAIN_MEASURES: [&str; 9] = [
 
 /// Writes both tables into `folder`.
 pub fn write_results(folder: &Path, runs: &[SweepRun]) -> Result<()> {
-    let table = table_of(runs);
-    write_atomically(&folder.join("results.csv"), |path| table.write_csv(path))?;
-    write_atomically(&folder.join("results.parquet"), |path| table.write_parquet(path))
+    write_table(folder, "results", &table_of(runs))
+}
+
+fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
+    write_atomically(&folder.join(format!("{name}.csv")), |path| table.write_csv(path))?;
+    write_atomically(&folder.join(format!("{name}.parquet")), |path| table.write_parquet(path))
 }
 
 fn table_of(runs: &[SweepRun]) -> Table {

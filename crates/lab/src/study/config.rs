@@ -37,6 +37,9 @@ pub struct DataConfig {
     pub test: usize,
     /// Which inputs are drawn, where not all are taken. Not the run's seed: runs of different seeds learn the same subset.
     pub seed: u64,
+    /// Not 0: both sets come from what the data set calls its test split, so many inputs of it for tests (drawn by `seed`) and the others for
+    /// training. For SVHN, whose training split is large.
+    pub held_out: usize,
     /// Whether there are two classes only: those below 5, and the others.
     pub binary: bool,
 }
@@ -82,54 +85,41 @@ impl ModelKind {
     pub fn reads_text(self) -> bool {
         matches!(self, Self::Roberta | Self::Gpt2 | Self::Lstm)
     }
-
-    /// The settings of [`ModelConfig`] that it has, beside its kind.
-    pub(super) fn settings(self) -> &'static [&'static str] {
-        match self {
-            Self::Mlp => &["hidden", "activation"],
-            Self::Cnn => &["hidden", "channels", "kernel"],
-            Self::VitSmall => &["depth", "heads", "dim", "dim_head", "mlp", "dropout", "patch", "attention"],
-            Self::VitSimple => &["depth", "heads", "dim", "dim_head", "mlp", "patch", "attention"],
-            Self::Resnet18 | Self::Densenet121 => &[],
-            Self::Convmixer => &["depth", "dim", "kernel", "patch"],
-            Self::Roberta => &["depth", "heads", "dim", "mlp", "dropout", "length", "attention"],
-            Self::Gpt2 => &["depth", "heads", "dim", "mlp", "dropout", "length"],
-            Self::Lstm => &["depth", "dim", "dropout", "length"],
-        }
-    }
 }
 
-/// The network that learns. A kind has some of these settings; those it does not have are set to 0 or nothing when the run is planned, so
-/// that they make no different runs.
+/// The network that learns. Its kind has some of these settings. A size of 0 or an empty text means the kind's own, which is the paper's;
+/// a planned run states it, and has 0 or nothing where its kind has no such setting: what plays no part makes no different runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// Which architecture.
     pub kind: ModelKind,
-    /// Blocks or layers.
+    /// Blocks or layers (ViTs, ConvMixer, texts).
     pub depth: usize,
     /// Attention heads.
     pub heads: usize,
     /// Width of a token.
     pub dim: usize,
-    /// Width of a head.
+    /// Width of a head (ViTs).
     pub dim_head: usize,
-    /// Width of the perceptron inside a block.
+    /// Width of the feed-forward layers.
     pub mlp: usize,
-    /// Widths of hidden layers, as in `512-128`.
-    pub hidden: String,
-    /// After hidden layers: `leaky-relu` or `sigmoid`.
-    pub activation: String,
-    /// Share of values that dropout zeroes in training.
+    /// Share of values that dropout zeroes in training (ViT-small, texts).
     pub dropout: f64,
-    /// Side of a patch, in pixels.
-    pub patch: usize,
-    /// Channels of a convolution.
-    pub channels: usize,
-    /// Side of a convolution's kernel.
-    pub kernel: usize,
-    /// What turns scores into attention: `softmax` or `relu`.
+    /// What turns scores into attention: `softmax` or `relu` (ViT-small, RoBERTa).
     pub attention: String,
+    /// Side of a patch, in pixels (ViTs, ConvMixer).
+    pub patch: usize,
+    /// Side of a convolution's kernel (ConvMixer).
+    pub kernel: usize,
+    /// Widths of hidden layers, as in `512-128` (perceptron, CNN).
+    pub hidden: String,
+    /// After hidden layers: `leaky-relu` or `sigmoid` (perceptron, CNN).
+    pub activation: String,
+    /// Channels of the first convolution (CNN, ResNet-18), or those each layer adds (DenseNet-121).
+    pub width: usize,
+    /// Blocks in each stage, as in `2-2-2-2` (ResNet-18, DenseNet-121).
+    pub blocks: String,
     /// Tokens of a text, at most; longer ones are cut.
     pub length: usize,
 }
@@ -165,8 +155,10 @@ pub struct InterveneConfig {
     /// Not 0: the loss has in addition this much times the mean squared difference between the outputs for an image and for the same image
     /// with noise in one random patch,
     pub regularise: f64,
-    /// of this variance.
+    /// of this variance,
     pub regularise_variance: f64,
+    /// and this side in pixels.
+    pub regularise_patch: usize,
 }
 
 /// What is measured, and when.
@@ -175,6 +167,8 @@ pub struct InterveneConfig {
 pub struct MeasureConfig {
     /// Epochs between two evaluations; there is one at the end in any case.
     pub every: u64,
+    /// Whether the network is evaluated before it is trained, too.
+    pub start: bool,
     /// What sensitivity touches: `noise` (on a patch), `replace` (a patch by noise; a word by others), `embedding` (noise on a token's
     /// embedding) or `none`.
     pub nudge: String,
@@ -188,7 +182,8 @@ pub struct MeasureConfig {
     pub inputs: usize,
     /// Where those inputs are from: `train` or `validation` (the test set).
     pub set: String,
-    /// Corruptions of CIFAR-10-C whose images are classified at every evaluation, joined by `+`; `all`: the fifteen; `none`.
+    /// Corruptions of CIFAR-10-C whose images are classified at every evaluation, joined by `+`; `paper`: its fifteen;
+    /// `benchmark`: CIFAR-10-C's fifteen (defocus blur in place of Gaussian blur); `none`.
     pub corruptions: String,
     /// Their severity, 1 to 5.
     pub severity: usize,
@@ -200,8 +195,10 @@ pub struct MeasureConfig {
     pub sharpness_draws: usize,
     /// Training inputs ShOp and ShPred are averaged over: 0 for all.
     pub sharpness_inputs: usize,
-    /// How far attacks may move a pixel (of values 0 to 1) at the end, joined by `+`, as in `0.01+0.03`; `none`.
+    /// How far attacks (FGSM and PGD) may move a pixel (of values 0 to 1) at the end, joined by `+`, as in `0.01+0.03`; `none`.
     pub adversarial: String,
+    /// How far attacks (PGD) may move an image at the end, as the Euclidean length of the change; `none`.
+    pub adversarial_l2: String,
     /// Test images attacked: 0 for all.
     pub adversarial_images: usize,
     /// Whether the Hessian's trace and largest eigenvalue are measured at the end.
@@ -220,23 +217,26 @@ impl Default for StudyConfig {
                 train: 0,               // all
                 test: 0,                // all
                 seed: 0,
+                held_out: 0,
                 binary: false, // only MNIST is
             },
             model: ModelConfig {
                 kind: ModelKind::VitSmall,
-                depth: 8,                        // CIFAR-10's ViT-small (D, "Section 5")
-                heads: 32,                       // CIFAR-10's ViT-small
-                dim: 64,                         // ViT-small, every image data set
-                dim_head: 64,                    // ViT-small
-                mlp: 256,                        // CIFAR-10's ViT-small
-                hidden: "512-128".into(),        // Fashion-MNIST's perceptron
-                activation: "leaky-relu".into(), // perceptron and CNN
-                dropout: 0.1,                    // ViT-small and all text networks
-                patch: 4,                        // all but MNIST
-                channels: 32,                    // the CNN
-                kernel: 3,                       // the CNN, ConvMixer
-                attention: "softmax".into(),
-                length: 128, // texts
+                // 0 and "" are each network's own, stated where it is defined: `pudica_nn::vision` and `pudica_nn::text`.
+                depth: 0,
+                heads: 0,
+                dim: 0,
+                dim_head: 0,
+                mlp: 0,
+                dropout: 0.1, // ViT-small and all text networks
+                attention: String::new(),
+                patch: 0,
+                kernel: 0,
+                hidden: String::new(),
+                activation: String::new(),
+                width: 0,
+                blocks: String::new(),
+                length: 0,
             },
             train: TrainConfig {
                 optimiser: "sgd".into(), // all images
@@ -252,9 +252,11 @@ impl Default for StudyConfig {
                 augment: 0.0,
                 regularise: 0.0,
                 regularise_variance: 1.0, // Section 7
+                regularise_patch: 4,      // the patches of all but MNIST
             },
             measure: MeasureConfig {
                 every: 5,              // images
+                start: true,           // as in the figures on texts
                 nudge: "noise".into(), // all but MNIST and texts
                 variance: 1.0,         // CIFAR-10 and SVHN
                 draws: 5,              // images
@@ -268,6 +270,7 @@ impl Default for StudyConfig {
                 sharpness_draws: 5, // Section 7.2
                 sharpness_inputs: 0,
                 adversarial: "none".into(),
+                adversarial_l2: "none".into(),
                 adversarial_images: 0,
                 hessian: false,
                 hessian_inputs: 0,

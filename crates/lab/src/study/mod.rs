@@ -7,16 +7,26 @@
 //! The folders are those of [`crate::store`]: every evaluation is a [`Point`], one line of a run's metrics.
 
 mod config;
+mod evaluate;
+mod execute;
+mod images;
+mod material;
+mod network;
 mod point;
+mod run;
+mod text_network;
+mod texts;
 mod validate;
 
 use std::path::Path;
 
 pub use config::{DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, StudyConfig, TrainConfig};
+pub use execute::{Place, RunEstimate, estimate_study, execute_study};
 pub use point::{Point, Site};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::recipe::Kind;
 use crate::store::{RunSummary, SweepFolder, SweepRecord};
 
 /// The runs of a study, in the order they are made.
@@ -45,6 +55,27 @@ pub struct StudyRun {
     /// Its outcome, if it has ended. `measures` repeats the last point's numbers under the same names and adds the final measures (see
     /// [`point`](Point)); `detail` has the profiles.
     pub summary: Option<RunSummary>,
+}
+
+/// A name that is neither a data set's nor a folder's.
+fn unknown_data(name: &str) -> Error {
+    let images = pudica_data::images::DATA_SETS.iter().map(|set| set.name);
+    let names: Vec<&str> = images.chain(pudica_data::text::TEXT_SETS.iter().map(|set| set.name)).collect();
+    let near = pudica_boolean::did_you_mean(name, names.iter().copied());
+    let problem = format!("\"{name}\" is no folder and no data set known here{near} ({})", names.join(", "));
+    Error::setting("data.name", problem)
+}
+
+/// What to do where a known data set is not found.
+fn how_to_get(name: &str) -> String {
+    format!(
+        "name the folder with the data by --data DIR or the variable PUDICA_DATA; `pudica data fetch {name}` downloads it"
+    )
+}
+
+/// Whether a folder holds a study.
+pub fn is_study_folder(folder: &Path) -> bool {
+    SweepFolder::open(folder).is_ok_and(|folder| folder.record().kind == Kind::Study)
 }
 
 /// Reads a study's folder.

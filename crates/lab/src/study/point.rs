@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pudica_probe::{Estimate, Moments, Profile};
+use pudica_probe::{Moments, Profile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,9 +10,10 @@ use crate::error::{Error, Result};
 
 /// What was found at one evaluation. On the line of `metrics.jsonl`, and in a summary's measures, the numbers stand under these names.
 ///
-/// At its end a run's summary has in addition, where asked for: `shop`, `shpred` (with `_std_error`), `adversarial_METHOD_EPS` (accuracy
-/// under attack, with `_std_error`), `hessian_trace` and `hessian_top` (with `_std_error`), and `corrupted_accuracy`, the mean over
-/// corruptions.
+/// At its end a run's summary has in addition, where asked for, each with its `_std_error`: `accuracy_CORRUPTION`; `shop` (the sum over
+/// classes), `shop_l2` (the Euclidean length) and `shpred`; `adversarial_METHOD_NORM_DISTANCE`, the accuracy under attack; `hessian_trace`.
+/// Further, `hessian_top` (the largest eigenvalue) with `hessian_top_residual` (it is within so much of an eigenvalue) and
+/// `hessian_step_error` (how far products change when their finite difference is halved).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Training steps made.
@@ -93,11 +94,11 @@ impl Point {
         Ok(line)
     }
 
-    /// Takes in the answers to a nudge. `total` is the mean over inputs of the sum over sites, so it is divided by their number.
-    pub(super) fn take_in(&mut self, profile: &Profile, mean: Estimate) {
-        self.sensitivity = Some(mean.mean);
-        self.sensitivity_std_error = mean.std_error;
-        self.sensitivity_inputs = Some(mean.samples);
+    /// Takes in the answers to a nudge.
+    pub(super) fn take_in(&mut self, profile: &Profile) {
+        self.sensitivity = Some(profile.mean.mean);
+        self.sensitivity_std_error = profile.mean.std_error;
+        self.sensitivity_inputs = Some(profile.by_input.len() as u64);
         self.sites = profile.by_site.iter().map(Site::of).collect();
     }
 }

@@ -3,59 +3,24 @@
 use pudica_data::corruptions::Corruption;
 use pudica_nn::classifier::Optimiser;
 
-use super::config::{InterveneConfig, MeasureConfig, ModelConfig, ModelKind, StudyConfig, TrainConfig};
+use super::config::{InterveneConfig, MeasureConfig, ModelKind, StudyConfig, TrainConfig};
 use crate::config::Settings;
 use crate::error::{Error, Result};
 
 /// The finished, validated configuration that settings spell.
 pub(super) fn resolve(settings: &Settings) -> Result<StudyConfig> {
     settings.check_choice("model.kind", &ModelKind::ALL.map(|(_, name)| name))?;
-    settings.check_choice("model.activation", &["leaky-relu", "sigmoid", ""])?;
-    settings.check_choice("model.attention", &["softmax", "relu", ""])?;
+    settings.check_choice("model.activation", &["", "leaky-relu", "sigmoid"])?;
+    settings.check_choice("model.attention", &["", "softmax", "relu"])?;
     settings.check_choice("train.optimiser", &["sgd", "adam", "adamw"])?;
     settings.check_choice("measure.nudge", &["noise", "replace", "embedding", "none"])?;
     settings.check_choice("measure.set", &["train", "validation"])?;
     let mut config: StudyConfig = settings.read()?;
-    config.model.keep_own();
+    config.model.state()?;
     config.measure.keep_asked();
     config.train.optimiser()?.check()?;
     config.validate()?;
     Ok(config)
-}
-
-impl ModelConfig {
-    /// Sets to 0 or nothing what this kind of network does not have.
-    fn keep_own(&mut self) {
-        let has = |name: &str| self.kind.settings().contains(&name);
-        let [depth, heads, dim, dim_head, mlp] = ["depth", "heads", "dim", "dim_head", "mlp"].map(has);
-        let [patch, channels, kernel, length, dropout] = ["patch", "channels", "kernel", "length", "dropout"].map(has);
-        let [hidden, activation, attention] = ["hidden", "activation", "attention"].map(has);
-        let counts = [
-            (depth, &mut self.depth),
-            (heads, &mut self.heads),
-            (dim, &mut self.dim),
-            (dim_head, &mut self.dim_head),
-            (mlp, &mut self.mlp),
-            (patch, &mut self.patch),
-            (channels, &mut self.channels),
-            (kernel, &mut self.kernel),
-            (length, &mut self.length),
-        ];
-        counts.into_iter().filter(|(has, _)| !has).for_each(|(_, count)| *count = 0);
-        let texts = [(hidden, &mut self.hidden), (activation, &mut self.activation), (attention, &mut self.attention)];
-        texts.into_iter().filter(|(has, _)| !has).for_each(|(_, text)| text.clear());
-        if !dropout {
-            self.dropout = 0.0;
-        }
-    }
-
-    /// The widths of hidden layers.
-    pub(super) fn hidden(&self) -> Result<Vec<usize>> {
-        let width = |text: &str| text.trim().parse::<usize>().ok().filter(|width| *width > 0);
-        self.hidden.split('-').map(width).collect::<Option<Vec<usize>>>().ok_or_else(|| {
-            Error::setting("model.hidden", format!("must be widths such as 512-128, not \"{}\"", self.hidden))
-        })
-    }
 }
 
 impl TrainConfig {
@@ -91,7 +56,7 @@ impl MeasureConfig {
         if self.sharpness == 0.0 {
             (self.sharpness_draws, self.sharpness_inputs) = (0, 0);
         }
-        if self.adversarial == "none" {
+        if self.adversarial == "none" && self.adversarial_l2 == "none" {
             self.adversarial_images = 0;
         }
         if !self.hessian {
@@ -101,27 +66,39 @@ impl MeasureConfig {
 
     /// The corruptions asked for.
     pub fn corruptions(&self) -> Result<Vec<Corruption>> {
+        let fifteen = || Corruption::ALL[..Corruption::BENCHMARK].iter().map(|(corruption, _)| *corruption);
         let named = |name: &str| {
             Corruption::named(name.trim()).map_err(|problem| Error::setting("measure.corruptions", problem))
         };
         match self.corruptions.as_str() {
             "none" => Ok(Vec::new()),
-            "all" => Ok(Corruption::ALL[..Corruption::BENCHMARK].iter().map(|(corruption, _)| *corruption).collect()),
+            "paper" => {
+                Ok(fifteen().map(|c| if c == Corruption::DefocusBlur { Corruption::GaussianBlur } else { c }).collect())
+            }
+            "benchmark" => Ok(fifteen().collect()),
             names => names.split('+').map(named).collect(),
         }
     }
 
     /// How far attacks may move a pixel of values 0 to 1.
     pub fn adversarial(&self) -> Result<Vec<f64>> {
-        if self.adversarial == "none" {
-            return Ok(Vec::new());
-        }
-        let distance = |text: &str| text.trim().parse::<f64>().ok().filter(|far| *far > 0.0 && *far <= 1.0);
-        self.adversarial.split('+').map(distance).collect::<Option<Vec<f64>>>().ok_or_else(|| {
-            let problem = format!("must be distances between 0 and 1 such as 0.01+0.03, not \"{}\"", self.adversarial);
-            Error::setting("measure.adversarial", problem)
-        })
+        distances("measure.adversarial", &self.adversarial)
     }
+
+    /// How far attacks may move an image, in the Euclidean norm.
+    pub fn adversarial_l2(&self) -> Result<Vec<f64>> {
+        distances("measure.adversarial_l2", &self.adversarial_l2)
+    }
+}
+
+fn distances(key: &str, text: &str) -> Result<Vec<f64>> {
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let distance = |text: &str| text.trim().parse::<f64>().ok().filter(|far| *far > 0.0 && far.is_finite());
+    text.split('+').map(distance).collect::<Option<Vec<f64>>>().ok_or_else(|| {
+        Error::setting(key, format!("must be distances above 0 such as 0.01+0.03, or none, not \"{text}\""))
+    })
 }
 
 impl InterveneConfig {
@@ -137,7 +114,7 @@ impl StudyConfig {
         let text = model.kind.reads_text();
         let not_negative = |x: f64| x >= 0.0 && x.is_finite();
         let number = |x: f64| format!("must be 0 or more, not {x}");
-        let rules: [(&str, bool, String); 17] = [
+        let rules: [(&str, bool, String); 18] = [
             ("data.name", !self.data.name.is_empty(), "must name a data set or a folder".into()),
             ("data.binary", !(text && self.data.binary), "texts have two classes anyway; leave it false".into()),
             ("train.batch", train.batch >= 1, "a batch needs at least one input".into()),
@@ -161,6 +138,11 @@ impl StudyConfig {
                 number(intervene.regularise_variance),
             ),
             ("intervene.augment", intervene.is_none() || !text, "the interventions are for images".into()),
+            (
+                "intervene.regularise_patch",
+                intervene.regularise == 0.0 || intervene.regularise_patch > 0,
+                "a patch needs at least one pixel".into(),
+            ),
             ("measure.every", measure.every >= 1, "evaluate every 1 or more epochs".into()),
             ("measure.variance", not_negative(measure.variance), number(measure.variance)),
             ("measure.sharpness", not_negative(measure.sharpness), number(measure.sharpness)),
@@ -197,11 +179,9 @@ impl StudyConfig {
         if measure.sharpness > 0.0 && measure.sharpness_draws < 2 {
             return Err(Error::setting("measure.sharpness_draws", "a standard error needs at least 2 draws"));
         }
-        if model.kind == ModelKind::Mlp || model.kind == ModelKind::Cnn {
-            model.hidden()?;
-        }
         measure.corruptions()?;
         measure.adversarial()?;
+        measure.adversarial_l2()?;
         Ok(())
     }
 }

@@ -1,0 +1,128 @@
+//! Studies of classifiers (recipes of the kind `study`) under `pudica show`, `run` and `report`.
+
+use crate::Ending;
+use crate::progress::Progress;
+use crate::text::{grouped, number, seconds};
+use pudica_lab::study::{Place, Study, StudyPlan, estimate_study, execute_study, read_study};
+use pudica_lab::{Configuration, Outcome as RunOutcome, Recipe, RunSummary, Stop, write_study_results};
+use serde_json::{Value, json};
+use std::error::Error;
+use std::path::Path;
+
+type Outcome = Result<Ending, Box<dyn Error>>;
+
+/// What was asked for on the command line.
+pub struct Asked<'a> {
+    pub recipe: &'a Recipe,
+    pub scale: Option<&'a str>,
+    pub overrides: &'a [String],
+    pub place: Place<'a>,
+    pub json: bool,
+}
+
+impl Asked<'_> {
+    fn plan(&self) -> pudica_lab::Result<StudyPlan> {
+        StudyPlan::new(self.recipe, self.scale, self.overrides)
+    }
+}
+
+/// What a study would do, and, unless told otherwise, how long it would take here.
+pub fn show(asked: &Asked, no_estimate: bool) -> Outcome {
+    let plan = asked.plan()?;
+    let time = match no_estimate {
+        true => None,
+        false => Some(estimate_study(&plan, &asked.place)?),
+    };
+    let total = time.as_ref().map(|runs| runs.iter().map(|run| run.seconds).sum::<f64>());
+    let steps = time.as_ref().map(|runs| runs.iter().map(|run| run.steps).sum::<u64>());
+    if asked.json {
+        let runs: Vec<Value> = plan.runs.iter().map(|run| json!({"id": run.id, "settings": run.config})).collect();
+        let object = json!({"recipe": plan.recipe.name, "scale": plan.scale, "runs": runs, "steps": steps,
+            "seconds": total, "command": plan.command(), "folder": plan.default_folder()});
+        println!("{object}");
+        return Ok(Ending::Done);
+    }
+    println!("{}: {}\n  {}\n  {}\n", plan.recipe.name, plan.recipe.title, plan.recipe.source, plan.recipe.about);
+    let scales: Vec<&str> = plan.recipe.scales.iter().map(|scale| scale.name.as_str()).collect();
+    let row = |name: &str, value: String| println!("  {name:<16} {value}");
+    row("scale", format!("{} (of {})", plan.scale, scales.join(", ")));
+    let steps = steps.map_or(String::new(), |steps| format!(", {} training steps in all", grouped(steps)));
+    row("runs", format!("{}{steps}", plan.runs.len()));
+    for (index, run) in plan.runs.iter().enumerate() {
+        let train = &run.config.train;
+        let time = time.as_ref().map_or(String::new(), |runs| format!(", about {}", seconds(runs[index].seconds)));
+        let how = format!("{} epochs, {} {}, batch {}", train.epochs, train.optimiser, train.lr, train.batch);
+        row("", format!("{}: {how}{time}", run.config.label()));
+    }
+    if let Some(total) = total {
+        row("time here", format!("about {}", seconds(total)));
+    }
+    row("results into", plan.default_folder().display().to_string());
+    println!("\n  {}", plan.command());
+    Ok(Ending::Done)
+}
+
+/// Makes a study, or what is left of it, and tells what was found.
+pub fn run(asked: &Asked, out: Option<&Path>, stop: &Stop) -> Outcome {
+    let plan = asked.plan()?;
+    let folder = out.map_or_else(|| plan.default_folder(), Path::to_path_buf);
+    let tally = execute_study(&plan, &folder, &asked.place, &Progress::new(asked.json), stop)?;
+    if tally.stopped && tally.remaining > 0 {
+        eprintln!("stopped with {} runs to go, all saved; the same command continues", tally.remaining);
+        return Ok(Ending::Interrupted);
+    }
+    report(&folder, asked.json)
+}
+
+/// Tells what a study's folder holds.
+pub fn report(folder: &Path, as_json: bool) -> Outcome {
+    let study = read_study(folder)?;
+    write_study_results(folder, &study)?;
+    if !as_json {
+        print_table(&study);
+    }
+    Ok(Ending::Done)
+}
+
+/// The measures of the table: their names, headings and how many decimals they are worth.
+const COLUMNS: [(&str, &str); 5] = [
+    ("train_accuracy", "train"),
+    ("test_accuracy", "test"),
+    ("sensitivity", "sensitivity"),
+    ("shop", "ShOp"),
+    ("shpred", "ShPred"),
+];
+
+/// One line for each run, with the numbers at its end.
+fn print_table(study: &Study) {
+    let summaries = || study.runs.iter().filter_map(|run| run.summary.as_ref());
+    let columns: Vec<(&str, &str)> =
+        COLUMNS.into_iter().filter(|(name, _)| summaries().any(|summary| summary.measure(name).is_some())).collect();
+    let labels: Vec<String> = study.runs.iter().map(|run| run.config.label()).collect();
+    let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let headings: String = columns.iter().map(|(_, heading)| format!("  {heading:<18}")).collect();
+    println!("{:<width$}{}", "run", headings.trim_end());
+    for (run, label) in study.runs.iter().zip(&labels) {
+        let cells: String = match &run.summary {
+            None => "  not finished".into(),
+            Some(summary) if summary.outcome == RunOutcome::Failed => {
+                format!("  {}", summary.problem.as_deref().unwrap_or("failed"))
+            }
+            Some(summary) => columns.iter().map(|(name, _)| format!("  {:<18}", cell(summary, name))).collect(),
+        };
+        println!("{label:<width$}{}", cells.trim_end());
+    }
+    let missing = study.record.runs.len() - study.runs.len();
+    if missing > 0 {
+        println!("{missing} runs not begun");
+    }
+}
+
+/// A number and its standard error: `0.0559 ± 0.0012`.
+fn cell(summary: &RunSummary, name: &str) -> String {
+    let Some(value) = summary.measure(name) else { return "-".into() };
+    match summary.measure(&format!("{name}_std_error")) {
+        Some(error) => format!("{value:.4} ± {error:.4}"),
+        None => number((value * 1e4).round() / 1e4),
+    }
+}

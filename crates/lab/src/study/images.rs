@@ -1,0 +1,361 @@
+//! Images as material: reading, normalising, noise in training, and the measures only images have.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pudica_data::Stream;
+use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
+use pudica_data::images::{DATA_SETS, DataSet, Images, Split, read_cifar10_c, read_folder, read_npy};
+use pudica_nn::classifier::Model;
+use pudica_nn::vision::{Images as Shown, Pictures, VisionConfig};
+use pudica_probe::classifier::{
+    Attack, Norm, PatchGrid, PatchNoise, PatchReplacement, Replacement, accuracy_under_attack, evaluate,
+    picture_sensitivity,
+};
+use pudica_probe::{Estimate, Nudge, Plan, Profile};
+use serde_json::{Map, Value, json};
+
+use super::config::{DataConfig, StudyConfig};
+use super::material::{Batch, Material, TrainingBatch, Watch, pack, sample};
+use super::point::Site;
+use super::{how_to_get, unknown_data};
+use crate::error::{Error, Result};
+
+/// Steps of a PGD attack.
+const PGD_STEPS: usize = 10;
+
+/// A data set of images.
+pub(super) struct ImageMaterial {
+    train: Part,
+    test: Part,
+    classes: usize,
+    /// Where the data lies, for what corruptions need.
+    folder: Option<PathBuf>,
+    /// Names the corruptions' noise.
+    seed: u64,
+    /// Corrupted test images made so far: corruption, severity and how many images of which.
+    corrupted: RefCell<Vec<((Corruption, usize, usize), Images)>>,
+}
+
+struct Part {
+    images: Images,
+    labels: Vec<usize>,
+    /// How many inputs the whole published split has, where that is known.
+    published: Option<usize>,
+    /// The place of each image in the split's files.
+    places: Vec<usize>,
+}
+
+/// Whether a data set of images has this name.
+pub(super) fn is_known(name: &str) -> bool {
+    DATA_SETS.iter().any(|set| set.name == name)
+}
+
+impl ImageMaterial {
+    /// Reads a data set by its name from the data folder, or by its path.
+    pub(super) fn load(config: &DataConfig, folder: Option<&Path>) -> Result<ImageMaterial> {
+        let read = |split: Split| match is_known(&config.name) {
+            true => read_known(&config.name, folder, split),
+            false => read_own(Path::new(&config.name), split).map(|images| (images, None)),
+        };
+        let (train, test) = match config.held_out {
+            0 => (read(Split::Train)?, read(Split::Test)?),
+            held_out => {
+                let (images, _) = read(Split::Test)?;
+                if held_out >= images.count() {
+                    let problem = format!("cannot hold out {held_out} of {} images", images.count());
+                    return Err(Error::setting("data.held_out", problem));
+                }
+                let tested = sample(images.count(), held_out, config.seed, "held-out");
+                let trained = (0..images.count()).filter(|row| tested.binary_search(row).is_err());
+                ((images.select(trained), None), (images.select(tested.iter().copied()), None))
+            }
+        };
+        let train = Part::new(train, "train", config.train, config)?;
+        let test = Part::new(test, "test", config.test, config)?;
+        let classes = match (config.binary, is_known(&config.name)) {
+            (true, _) => 2,
+            (false, true) => 10,
+            (false, false) => train.labels.iter().chain(&test.labels).max().map_or(0, |label| label + 1),
+        };
+        let (shape, other) = (train.images.shape(), test.images.shape());
+        if shape != other || shape.height != shape.width {
+            let problem =
+                format!("training images of {shape} and test images of {other}: square ones of one size are needed");
+            return Err(Error::setting("data.name", problem));
+        }
+        let (folder, seed) = (folder.map(Path::to_path_buf), config.seed);
+        Ok(ImageMaterial { train, test, classes, folder, seed, corrupted: RefCell::default() })
+    }
+
+    fn part(&self, split: Split) -> &Part {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+
+    fn grid(&self, side: usize) -> Result<PatchGrid> {
+        Ok(PatchGrid::new(&pictures(&self.train.images, &[0]), side)?)
+    }
+
+    /// The rows touched, and where they are from.
+    fn touched(&self, config: &StudyConfig) -> (Split, Vec<usize>) {
+        let split = if config.measure.set == "train" { Split::Train } else { Split::Test };
+        let rows = sample(self.count(split), config.measure.inputs, config.data.seed, "measure/inputs");
+        (split, rows)
+    }
+
+    /// How the predicted classes answer to a nudge.
+    fn answers(
+        &self,
+        model: &Model<VisionConfig>,
+        config: &StudyConfig,
+        nudge: &(impl Nudge<Vec<f32>> + Sync),
+        watch: &Watch,
+    ) -> Result<Profile> {
+        let (split, rows) = self.touched(config);
+        let touched = pictures(&self.part(split).images, &rows);
+        let (draws, pack) = (config.measure.draws, pack(model.device()));
+        let plan = Plan { draws, pack, seed: config.seed, purpose: "sensitivity" };
+        picture_sensitivity(model, &touched, nudge, &plan, |passes| watch.made(passes as f64))
+    }
+
+    /// Some test images after a corruption.
+    fn corrupted_images(&self, corruption: Corruption, config: &StudyConfig) -> Result<Images> {
+        let key = (corruption, config.measure.severity, config.measure.corrupted);
+        if let Some((_, images)) = self.corrupted.borrow().iter().find(|(known, _)| *known == key) {
+            return Ok(images.clone());
+        }
+        let rows = sample(self.test.images.count(), config.measure.corrupted, config.data.seed, "measure/corrupted");
+        let images = match self.official(corruption, config.measure.severity)? {
+            Some(official) => official.select(rows.iter().map(|row| self.test.places[*row])),
+            None => self.made(corruption, config.measure.severity, &rows)?,
+        };
+        self.corrupted.borrow_mut().push((key, images.clone()));
+        Ok(images)
+    }
+
+    /// CIFAR-10-C's own images of a corruption, of the whole test split, where the data folder has them.
+    fn official(&self, corruption: Corruption, severity: usize) -> Result<Option<Images>> {
+        let Some(folder) = self.folder.as_ref().map(|folder| folder.join("cifar10-c")) else { return Ok(None) };
+        if !folder.join(format!("{}.npy", corruption.name())).is_file() {
+            return Ok(None);
+        }
+        let images = read_cifar10_c(&folder, corruption, severity).map_err(reading)?;
+        Ok(Some(images).filter(|images| Some(images.count()) == self.test.published))
+    }
+
+    /// The images corrupted here, named by the data's seed.
+    fn made(&self, corruption: Corruption, severity: usize, rows: &[usize]) -> Result<Images> {
+        let wrong = |problem: String| Error::setting("measure.corruptions", problem);
+        let frost = match (corruption, &self.folder) {
+            (Corruption::Frost, Some(folder)) => Some(FrostPictures::read(&folder.join("corruptions")).map_err(wrong)?),
+            _ => None,
+        };
+        let chosen = self.test.images.select(rows.iter().copied());
+        corrupt(&chosen, corruption, severity, self.seed, frost.as_ref()).map_err(wrong)
+    }
+}
+
+impl Material for ImageMaterial {
+    type Network = VisionConfig;
+
+    fn network(&self, config: &StudyConfig) -> Result<VisionConfig> {
+        let shape = self.train.images.shape();
+        let shown = Shown { channels: shape.channels, side: shape.height, classes: self.classes };
+        config.model.checked_image_network(shown)
+    }
+
+    fn count(&self, split: Split) -> usize {
+        self.part(split).labels.len()
+    }
+
+    fn batch(&self, split: Split, rows: &[usize]) -> Batch<Pictures> {
+        let part = self.part(split);
+        (pictures(&part.images, rows), rows.iter().map(|row| part.labels[*row]).collect())
+    }
+
+    fn copies(&self, config: &StudyConfig) -> usize {
+        if config.intervene.augment > 0.0 { 2 } else { 1 }
+    }
+
+    fn training_batch(
+        &self,
+        config: &StudyConfig,
+        rows: &[usize],
+        epoch: u64,
+        step: u64,
+    ) -> Result<TrainingBatch<Pictures>> {
+        let count = self.count(Split::Train);
+        let own: Vec<usize> = rows.iter().map(|row| row % count).collect();
+        let (mut input, labels) = self.batch(Split::Train, &own);
+        let pixels = input.pixels();
+        let deviation = config.intervene.augment.sqrt();
+        for (row, image) in rows.iter().zip(input.values.chunks_exact_mut(pixels)).filter(|(row, _)| **row >= count) {
+            let mut noise = Stream::new(config.seed, &format!("augment/{epoch}"), (row - count) as u64);
+            image.iter_mut().for_each(|value| *value += (deviation * noise.normal()) as f32);
+        }
+        let beside = match config.intervene.regularise > 0.0 {
+            false => None,
+            true => {
+                let grid = self.grid(config.intervene.regularise_patch)?;
+                let nudge = PatchNoise { grid, variance: config.intervene.regularise_variance };
+                let mut noise = Stream::new(config.seed, "regularise", step);
+                let touched = input.values.chunks_exact(pixels).flat_map(|image| {
+                    let patch = noise.below(grid.count() as u64) as usize;
+                    nudge.touch(&image.to_vec(), patch, &mut noise)
+                });
+                Some(Pictures { values: touched.collect(), ..input })
+            }
+        };
+        Ok(TrainingBatch { input, labels, beside })
+    }
+
+    fn touches(&self, config: &StudyConfig) -> f64 {
+        let patches = self.grid(config.measure.patch).map_or(0, |grid| grid.count());
+        (patches * config.measure.draws) as f64
+    }
+
+    fn sensitivity(&self, model: &Model<VisionConfig>, config: &StudyConfig, watch: &Watch) -> Result<Profile> {
+        let grid = self.grid(config.measure.patch)?;
+        match config.measure.nudge.as_str() {
+            // A patch of uniformly random pixels, between black and white.
+            "replace" => {
+                let by = Replacement::Uniform { low: -1.0, high: 1.0 };
+                self.answers(model, config, &PatchReplacement { grid, by }, watch)
+            }
+            _ => self.answers(model, config, &PatchNoise { grid, variance: config.measure.variance }, watch),
+        }
+    }
+
+    fn corrupted(
+        &self,
+        model: &Model<VisionConfig>,
+        config: &StudyConfig,
+        watch: &Watch,
+    ) -> Result<BTreeMap<String, Site>> {
+        let mut found = BTreeMap::new();
+        for corruption in config.measure.corruptions()? {
+            let images = self.corrupted_images(corruption, config)?;
+            let labels = labels(&images, config.data.binary);
+            let rows: Vec<usize> = (0..images.count()).collect();
+            let batches = rows.chunks(pack(model.device())).take_while(|_| !watch.stopped());
+            let batches = batches.map(|rows| (pictures(&images, rows), rows.iter().map(|row| labels[*row]).collect()));
+            let accuracy = evaluate(model, batches).map(|found| found.accuracy);
+            watch.made(images.count() as f64)?;
+            found.insert(corruption.name().into(), site(&accuracy?));
+        }
+        Ok(found)
+    }
+
+    fn attacked(
+        &self,
+        model: &Model<VisionConfig>,
+        config: &StudyConfig,
+        watch: &Watch,
+    ) -> Result<BTreeMap<String, Site>> {
+        let measure = &config.measure;
+        // Distances are of pixels from 0 to 1; the network's go from -1 to 1.
+        let linf = measure.adversarial()?.into_iter().flat_map(|far| {
+            let (fgsm, pgd) = (Attack::fgsm(Norm::Linf, 2.0 * far), Attack::pgd(Norm::Linf, 2.0 * far, PGD_STEPS));
+            [(format!("fgsm_linf_{far}"), fgsm), (format!("pgd_linf_{far}"), pgd)]
+        });
+        let l2 = measure.adversarial_l2()?.into_iter();
+        let l2 = l2.map(|far| (format!("pgd_l2_{far}"), Attack::pgd(Norm::L2, 2.0 * far, PGD_STEPS)));
+        let rows = sample(self.count(Split::Test), measure.adversarial_images, config.data.seed, "measure/attacked");
+        let mut found = BTreeMap::new();
+        for (name, attack) in linf.chain(l2) {
+            let batches = rows.chunks(pack(model.device())).take_while(|_| !watch.stopped());
+            let batches = batches.map(|rows| self.batch(Split::Test, rows));
+            let attacked = accuracy_under_attack(model, batches, &attack, config.seed);
+            watch.made((rows.len() * (2 + 3 * attack.steps)) as f64)?;
+            found.insert(name, site(&attacked?.robust));
+        }
+        Ok(found)
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        let split = |part: &Part| json!({"images": part.labels.len(), "published": part.published});
+        Map::from_iter([
+            ("train".to_string(), split(&self.train)),
+            ("test".to_string(), split(&self.test)),
+            ("shape".to_string(), self.train.images.shape().to_string().into()),
+            ("classes".to_string(), self.classes.into()),
+        ])
+    }
+}
+
+impl Part {
+    /// So many of the images of a split, all where `asked` is 0.
+    fn new(
+        (images, published): (Images, Option<usize>),
+        split: &str,
+        asked: usize,
+        config: &DataConfig,
+    ) -> Result<Part> {
+        if asked > images.count() || images.count() == 0 {
+            let problem = format!("asks for {asked} of {} images; 0 takes all there are", images.count());
+            return Err(Error::setting(&format!("data.{split}"), problem));
+        }
+        let places = sample(images.count(), asked, config.seed, &format!("subset/{split}"));
+        let images = images.select(places.iter().copied());
+        Ok(Part { labels: labels(&images, config.binary), images, published, places })
+    }
+}
+
+/// The classes of images; with `binary`, whether theirs is 5 or more.
+fn labels(images: &Images, binary: bool) -> Vec<usize> {
+    let of = |label: &u8| if binary { usize::from(*label >= 5) } else { usize::from(*label) };
+    images.labels().iter().map(of).collect()
+}
+
+/// Images as networks take them: values from -1 to 1 (mean 0.5 and standard deviation 0.5 taken out), channels first.
+fn pictures(images: &Images, rows: &[usize]) -> Pictures {
+    let shape = images.shape();
+    let (channels, area) = (shape.channels, shape.height * shape.width);
+    let mut values = vec![0.0; rows.len() * shape.pixels()];
+    for (row, picture) in rows.iter().zip(values.chunks_exact_mut(shape.pixels())) {
+        for (at, pixel) in images.image(*row).chunks_exact(channels).enumerate() {
+            for (channel, byte) in pixel.iter().enumerate() {
+                picture[channel * area + at] = f32::from(*byte) / 127.5 - 1.0;
+            }
+        }
+    }
+    Pictures { values, count: rows.len(), channels, height: shape.height, width: shape.width }
+}
+
+pub(super) fn site(estimate: &Estimate) -> Site {
+    Site { mean: estimate.mean, std_error: estimate.std_error.unwrap_or(0.0) }
+}
+
+fn reading(error: pudica_data::images::ImagesError) -> Error {
+    Error::Data(error.to_string())
+}
+
+/// A split of a known data set.
+fn read_known(name: &str, folder: Option<&Path>, split: Split) -> Result<(Images, Option<usize>)> {
+    let set = DataSet::named(name).map_err(|problem| Error::setting("data.name", problem))?;
+    let hint = how_to_get(name);
+    let folder = folder.ok_or_else(|| Error::Data(format!("no data folder is named, but {name} is needed: {hint}")))?;
+    let loaded = set.load(folder, split).map_err(|error| match set.files(folder, split).is_empty() {
+        true => Error::Data(format!("{error}; {hint}")),
+        false => reading(error),
+    })?;
+    Ok((loaded.images, Some(loaded.published)))
+}
+
+/// A split of a user's own folder: `train` and `test` inside, each with a folder for each class, or with images.npy and labels.npy.
+fn read_own(path: &Path, split: Split) -> Result<Images> {
+    if !path.is_dir() {
+        return Err(unknown_data(&path.to_string_lossy()));
+    }
+    let folder = path.join(split.name());
+    let arrays = folder.join("images.npy");
+    let read = match arrays.is_file() {
+        true => read_npy(&arrays, &folder.join("labels.npy"), None),
+        false => read_folder(&folder).map(|found| found.images),
+    };
+    read.map_err(reading)
+}

@@ -1,0 +1,336 @@
+//! Tiny studies through the whole laboratory, on images made up here.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use pudica_data::Stream;
+use pudica_data::images::{Images, Shape, write_npy};
+use pudica_lab::recipe::{Kind, builtin_names};
+use pudica_lab::study::{ModelKind, Place, Study, StudyPlan, execute_study, read_study};
+use pudica_lab::{Configuration, Event, Outcome, Recipe, Stop, SweepFolder, Tally};
+
+const RECIPE: &str = "
+title = 'tiny'
+kind = 'study'
+[quick.settings]
+data.name = 'DATA'
+model = { kind = 'mlp', hidden = '8' }
+train = { lr = 0.1, batch = 16, epochs = 6 }
+measure = { every = 2, draws = 2, inputs = 7, patch = 4 }
+[[quick.sweep]]
+name = 'all'
+grid.seed = '0..2'
+";
+
+/// 60 images of 8 x 8 pixels in two classes, which differ in where they are bright, and 20 more for tests.
+fn data() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, count) in [("train", 60), ("test", 20)] {
+        let mut stream = Stream::new(1, name, 0);
+        let labels: Vec<u8> = (0..count).map(|index| index % 2).collect();
+        let pixel = |label: u8, at: usize, stream: &mut Stream| {
+            let bright = if (at % 8 < 4) == (label == 0) { 150 } else { 50 };
+            bright + stream.below(60) as u8
+        };
+        let pixels = labels.iter().flat_map(|label| (0..64).map(|at| (*label, at)).collect::<Vec<_>>());
+        let pixels = pixels.map(|(label, at)| pixel(label, at, &mut stream)).collect();
+        let images = Images::new(Shape { height: 8, width: 8, channels: 1 }, pixels, labels).unwrap();
+        let own = folder.path().join(name);
+        std::fs::create_dir(&own).unwrap();
+        write_npy(&images, &own.join("images.npy"), &own.join("labels.npy")).unwrap();
+    }
+    folder
+}
+
+fn plan(data: &Path, overrides: &[&str]) -> StudyPlan {
+    let text = RECIPE.replace("DATA", &data.display().to_string());
+    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
+    StudyPlan::new(&Recipe::parse("tiny.toml", &text).unwrap(), None, &overrides).unwrap()
+}
+
+const HERE: Place = Place { device: "cpu", data: None };
+
+fn run(plan: &StudyPlan, folder: &Path) -> Tally {
+    execute_study(plan, folder, &HERE, &|_: &Event| {}, &Stop::new()).unwrap()
+}
+
+/// Everything of a study but the time it took.
+fn numbers(folder: &Path) -> Vec<String> {
+    let Study { runs, .. } = read_study(folder).unwrap();
+    let without_time = |run: pudica_lab::study::StudyRun| {
+        let summary = run.summary.expect("the run has ended");
+        let mut points = run.points;
+        points.iter_mut().for_each(|point| point.seconds = 0.0);
+        let weights = std::fs::read(folder.join("runs").join(&run.id).join("weights.safetensors")).unwrap_or_default();
+        format!("{points:?} {:?} {:?} {weights:?}", summary.outcome, summary.measures)
+    };
+    runs.into_iter().map(without_time).collect()
+}
+
+#[test]
+fn a_study_learns_measures_and_is_not_repeated() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    let plan = plan(data.path(), &[]);
+    let tally = run(&plan, folder.path());
+    assert_eq!((tally.runs, tally.converged, tally.remaining), (2, 2, 0));
+    let study = read_study(folder.path()).unwrap();
+    assert_eq!(study.record.kind, Kind::Study);
+    for run in &study.runs {
+        // 60 images in batches of 16 are 4 steps an epoch, the last of 12 images.
+        let places: Vec<(u64, u64)> = run.points.iter().map(|point| (point.epoch, point.step)).collect();
+        assert_eq!(places, [(0, 0), (2, 8), (4, 16), (6, 24)]);
+        let last = run.points.last().unwrap();
+        assert!(last.train_accuracy > 0.9 && last.test_accuracy > 0.9, "{last:?}");
+        assert!(last.train_loss < run.points[0].train_loss);
+        assert_eq!((last.sites.len(), last.sensitivity_inputs), (4, Some(7)));
+        let mean = last.sites.iter().map(|site| site.mean).sum::<f64>() / 4.0;
+        assert!((mean - last.sensitivity.unwrap()).abs() < 1e-12 && last.sensitivity_std_error.is_some());
+        let summary = run.summary.as_ref().unwrap();
+        assert_eq!(summary.measure("sensitivity"), last.sensitivity);
+        assert_eq!(summary.measure("test_accuracy"), Some(last.test_accuracy));
+        assert_eq!(summary.detail["data"]["train"]["images"], 60);
+        assert_eq!(run.config.model.kind, ModelKind::Mlp);
+    }
+    let begun = Mutex::new(0);
+    let count = |event: &Event| {
+        if matches!(event, Event::RunStarted { .. }) {
+            *begun.lock().unwrap() += 1;
+        }
+    };
+    execute_study(&plan, folder.path(), &HERE, &count, &Stop::new()).unwrap();
+    assert_eq!(*begun.lock().unwrap(), 0);
+}
+
+#[test]
+fn an_interrupted_study_continues_to_the_same_numbers() {
+    let (data, whole, parts) = (data(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Dropout, momentum, both interventions and Adam's memory must all survive.
+    for (index, overrides) in
+        [
+            &[
+                "model.kind=vit-small",
+                "model.depth=1",
+                "model.heads=2",
+                "model.dim=8",
+                "model.dim_head=4",
+                "model.mlp=8",
+            ][..],
+            &["intervene.augment=0.1", "intervene.regularise=0.25", "train.momentum=0.9"],
+            &[
+                "train.optimiser=adam",
+                "train.lr=0.01",
+                "train.factor=0.5",
+                "train.factor_every=2",
+                "measure.nudge=replace",
+            ],
+        ]
+        .into_iter()
+        .enumerate()
+    {
+        let plan = plan(data.path(), overrides);
+        let (whole, parts) = (whole.path().join(index.to_string()), parts.path().join(index.to_string()));
+        run(&plan, &whole);
+        let mut calls = 0;
+        loop {
+            let stop = Stop::new();
+            let tally = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    // A little later every time: in training, in an evaluation, between two runs.
+                    std::thread::sleep(std::time::Duration::from_millis(15 + calls * 4));
+                    stop.request();
+                });
+                execute_study(&plan, &parts, &HERE, &|_: &Event| {}, &stop).unwrap()
+            });
+            calls += 1;
+            if tally.remaining == 0 {
+                break;
+            }
+            assert!(tally.stopped && calls < 400);
+        }
+        assert!(calls > 1, "the study was interrupted ({calls} calls)");
+        assert_eq!(numbers(&whole), numbers(&parts), "{overrides:?}");
+    }
+}
+
+#[test]
+fn a_crash_in_the_middle_loses_nothing() {
+    let (data, whole, cut) = (data(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(data.path(), &["seed=0"]);
+    run(&plan, whole.path());
+    // Stop before anything is made, then as if the power had gone after the first evaluation of a longer run: the metrics hold a line
+    // that the checkpoint does not know of, and half a line.
+    let stop = Stop::new();
+    stop.request();
+    execute_study(&plan, cut.path(), &HERE, &|_: &Event| {}, &stop).unwrap();
+    let run_folder = cut.path().join("runs").join(&plan.runs[0].id);
+    std::fs::create_dir_all(&run_folder).unwrap();
+    let metrics =
+        std::fs::read_to_string(whole.path().join("runs").join(&plan.runs[0].id).join("metrics.jsonl")).unwrap();
+    let first = metrics.lines().nth(1).unwrap();
+    std::fs::write(run_folder.join("metrics.jsonl"), format!("{first}\n{}", &first[..20])).unwrap();
+    run(&plan, cut.path());
+    assert_eq!(numbers(whole.path()), numbers(cut.path()));
+}
+
+#[test]
+fn a_lost_loss_is_a_failed_run_and_the_others_go_on() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    let plan = plan(data.path(), &["train.lr=0.1,1e38", "seed=0"]);
+    let tally = run(&plan, folder.path());
+    assert_eq!((tally.converged, tally.failed), (1, 1));
+    let study = read_study(folder.path()).unwrap();
+    let failed = study.runs[1].summary.as_ref().unwrap();
+    assert_eq!(failed.outcome, Outcome::Failed);
+    let problem = failed.problem.as_deref().unwrap();
+    assert!(problem.contains("a smaller train.lr usually helps"), "{problem}");
+    assert_eq!(study.runs[0].summary.as_ref().unwrap().outcome, Outcome::Finished);
+}
+
+#[test]
+fn every_kind_of_image_network_is_trained_and_touched() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    let small = ["train.epochs=1", "measure.inputs=2", "measure.draws=1", "seed=0", "train.lr=0.01"];
+    let kinds: [&[&str]; 7] = [
+        &["model.kind=mlp"],
+        &["model.kind=cnn", "model.width=2", "model.hidden=4"],
+        &["model.kind=vit-small", "model.depth=1", "model.heads=2", "model.dim=8", "model.dim_head=4", "model.mlp=8"],
+        &["model.kind=vit-simple", "model.depth=1", "model.heads=2", "model.dim=8", "model.dim_head=4", "model.mlp=8"],
+        &["model.kind=resnet18", "model.width=2", "model.blocks=1-1"],
+        &["model.kind=densenet121", "model.width=2", "model.blocks=1-1"],
+        &["model.kind=convmixer", "model.depth=1", "model.dim=4"],
+    ];
+    for (index, kind) in kinds.iter().enumerate() {
+        let plan = plan(data.path(), &[&small[..], kind].concat());
+        let folder = folder.path().join(index.to_string());
+        assert_eq!(run(&plan, &folder).converged, 1, "{kind:?}");
+        assert!(read_study(&folder).unwrap().runs[0].points[0].sensitivity.is_some());
+    }
+}
+
+#[test]
+fn the_measures_at_the_end_are_taken() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    let asked = [
+        "seed=0",
+        "measure.sharpness=0.05",
+        "measure.adversarial=0.02+0.2",
+        "measure.adversarial_l2=1.0",
+        "measure.hessian=true",
+        "measure.hessian_inputs=20",
+        "intervene.regularise=0.25",
+    ];
+    run(&plan(data.path(), &asked), folder.path());
+    let study = read_study(folder.path()).unwrap();
+    let summary = study.runs[0].summary.as_ref().unwrap();
+    let value = |name: &str| summary.measure(name).unwrap_or_else(|| panic!("{name} of {:?}", summary.measures));
+    assert!(value("shop") > 0.0 && value("shop_std_error") > 0.0 && value("shop_l2") <= value("shop"));
+    assert!((0.0..=1.0).contains(&value("shpred")));
+    assert!(value("adversarial_pgd_linf_0.2") <= value("adversarial_fgsm_linf_0.02"));
+    assert!(value("adversarial_pgd_l2_1") <= 1.0 && value("adversarial_fgsm_linf_0.2_std_error") >= 0.0);
+    assert!(value("hessian_top") > 0.0 && value("hessian_trace").is_finite());
+}
+
+#[test]
+fn subsets_are_stated_and_shared_by_all_seeds() {
+    let data = data();
+    let plan = plan(data.path(), &["data.train=30", "data.test=10"]);
+    let folder = tempfile::tempdir().unwrap();
+    run(&plan, folder.path());
+    let study = read_study(folder.path()).unwrap();
+    assert!(study.runs.iter().all(|run| run.summary.as_ref().unwrap().detail["data"]["train"]["images"] == 30));
+    assert_eq!(study.runs[0].points[1].step, 4, "two epochs of two steps");
+    let refusal = |overrides: &[&str]| {
+        let plan = self::plan(data.path(), overrides);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("never");
+        let error = execute_study(&plan, &path, &HERE, &|_: &Event| {}, &Stop::new()).unwrap_err();
+        assert!(!path.exists(), "nothing is written before the data is read");
+        error.to_string()
+    };
+    assert_eq!(refusal(&["data.train=61"]), "data.train: asks for 61 of 60 images; 0 takes all there are");
+    assert!(refusal(&["measure.patch=3"]).contains("cannot be cut into patches of 3 x 3"));
+}
+
+#[test]
+fn mistakes_are_sentences() {
+    let text = RECIPE.replace("DATA", "nowhere");
+    let recipe = Recipe::parse("tiny.toml", &text).unwrap();
+    let refusal = |override_: &str| StudyPlan::new(&recipe, None, &[override_.to_string()]).unwrap_err().to_string();
+    assert!(refusal("model.dept=3").contains("did you mean `model.depth`?"));
+    assert!(refusal("epochs=3").contains("did you mean `train.epochs`?"));
+    assert!(refusal("model.kind=vit-smal").contains("did you mean 'vit-small'?"));
+    assert!(refusal("train.optimiser=sdg").contains("\"sgd\", \"adam\" or \"adamw\""));
+    assert!(refusal("train.epochs=0").contains("at least one epoch"));
+    assert!(refusal("train.lr=-1").contains("positive"));
+    assert!(refusal("measure.nudge=embedding").contains("images have no embedding"));
+    assert!(refusal("measure.corruptions=frog").contains("did you mean 'fog'?"));
+    assert!(refusal("measure.adversarial=far").contains("0.01+0.03"));
+    assert!(refusal("model.hidden=8-x").contains("sizes such as 512-128"));
+    assert!(refusal("train.momentum=2").contains("train.momentum"));
+
+    let missing = |data: &str, place: &Place| {
+        let plan = StudyPlan::new(&recipe, None, &[format!("data.name={data}")]).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        execute_study(&plan, folder.path(), place, &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
+    };
+    assert!(missing("minst", &HERE).contains("did you mean 'mnist'?"));
+    let nowhere = missing("mnist", &HERE);
+    assert!(
+        nowhere.contains("--data DIR")
+            && nowhere.contains("PUDICA_DATA")
+            && nowhere.contains("pudica data fetch mnist")
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let absent = missing("mnist", &Place { device: "cpu", data: Some(empty.path()) });
+    assert!(absent.contains("train-images-idx3-ubyte") && absent.contains("pudica data fetch mnist"), "{absent}");
+    let device = missing("mnist", &Place { device: "tpu", data: None });
+    assert!(device.contains("no such device"), "{device}");
+}
+
+#[test]
+fn what_a_network_does_not_have_makes_no_different_runs() {
+    let id = |overrides: &[&str]| plan(Path::new("anywhere"), &[&["seed=0"], overrides].concat()).runs[0].id.clone();
+    assert_eq!(id(&["model.kind=mlp", "model.depth=3"]), id(&["model.kind=mlp"]));
+    assert_ne!(id(&["model.kind=mlp", "model.hidden=9"]), id(&["model.kind=mlp"]));
+    assert_eq!(id(&["model.kind=vit-small", "model.depth=8"]), id(&["model.kind=vit-small"]));
+    assert_ne!(id(&["model.kind=vit-small", "model.depth=7"]), id(&["model.kind=vit-small"]));
+}
+
+#[test]
+fn every_built_in_study_plans_and_paper_scale_is_as_published() {
+    let find = |name: &str| Recipe::find(name).unwrap();
+    let studies = builtin_names().into_iter().filter(|name| find(name).kind == Kind::Study);
+    for name in studies.clone() {
+        let recipe = find(name);
+        for scale in &recipe.scales {
+            let plan = StudyPlan::new(&recipe, Some(&scale.name), &[]).unwrap();
+            assert!(!plan.runs.is_empty(), "{name} {}", scale.name);
+            let resolved = &plan.runs[0].config;
+            let again = pudica_lab::study::StudyConfig::resolve(&resolved.settings()).unwrap();
+            assert_eq!((&again, again.id()), (resolved, resolved.id()), "what is stored can be read again");
+        }
+        let paper = StudyPlan::new(&recipe, Some("paper"), &[]).unwrap();
+        assert!(paper.runs.iter().all(|run| run.config.data.train == 0 && run.config.measure.inputs == 0), "{name}");
+    }
+    assert!(studies.count() >= 9);
+    let paper = |name: &str| StudyPlan::new(&find(name), Some("paper"), &[]).unwrap();
+    let vit = &paper("vasudeva/cifar10").runs[0].config;
+    assert_eq!((vit.model.depth, vit.model.heads, vit.model.mlp, vit.model.dim), (8, 32, 256, 64));
+    assert_eq!((vit.train.lr, vit.train.batch, vit.measure.variance, vit.measure.draws), (0.1, 100, 1.0, 5));
+    let mnist = &paper("vasudeva/mnist").runs[0].config;
+    assert_eq!((mnist.data.binary, mnist.train.batch, mnist.measure.patch, mnist.train.lr), (true, 50, 7, 0.01));
+    assert_eq!(mnist.measure.nudge, "replace");
+    let sharp = &paper("vasudeva/sharpness").runs;
+    assert!(sharp.iter().all(|run| run.config.measure.sharpness == 0.005 && run.config.measure.sharpness_draws == 5));
+    assert!(sharp.iter().any(|run| run.config.intervene.regularise == 0.25 && run.config.train.lr == 0.16));
+}
+
+#[test]
+fn a_study_and_a_sweep_are_not_taken_for_each_other() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    run(&plan(data.path(), &["train.epochs=1", "seed=0"]), folder.path());
+    let refusal = SweepFolder::open(folder.path()).unwrap().runs().unwrap_err().to_string();
+    assert!(refusal.contains("Study"), "{refusal}");
+    let refusal = <pudica_lab::Plan>::new(&Recipe::find("vasudeva/mnist").unwrap(), None, &[]).unwrap_err().to_string();
+    assert!(refusal.contains("kind"), "{refusal}");
+}
