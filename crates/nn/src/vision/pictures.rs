@@ -27,7 +27,7 @@ impl Pictures {
         let pixels = channels.checked_mul(height).and_then(|product| product.checked_mul(width));
         match pixels {
             None | Some(0) => Err(NnError::Batch(format!("there are no images of {shape} values"))),
-            Some(pixels) if values.len() % pixels != 0 => {
+            Some(pixels) if !values.len().is_multiple_of(pixels) => {
                 Err(NnError::Batch(format!("{} values are not a whole number of images of {shape}", values.len())))
             }
             Some(pixels) => Ok(Self { count: values.len() / pixels, values, channels, height, width }),
