@@ -1,6 +1,6 @@
 //! R networks in training, in lock-step.
 
-use burn::tensor::{Distribution, Tensor, TensorData};
+use burn::tensor::{Bool, Distribution, FloatDType, Tensor, TensorData};
 use pudica_data::{Pairs, Stream};
 
 use super::ModularTransformer;
@@ -226,7 +226,8 @@ impl Cohort {
         let touched = predicted.clone().slice([0..r, 0..train, 0..1]);
         let tested = predicted.slice([0..r, train..both, 0..1]);
 
-        let share = |mask: Tensor<3, burn::tensor::Bool>| mask.float().mean_dim(1);
+        let float = FloatDType::from(loss.dtype());
+        let share = |mask: Tensor<3, Bool>| mask.cast(float).mean_dim(1);
         let norm = flat.square().sum_dim(1).sqrt().reshape([r, 1, 1]);
         let measures = vec![
             loss,

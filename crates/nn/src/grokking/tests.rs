@@ -101,7 +101,7 @@ fn five_epochs_of_two_networks_equal_pytorch() {
             checkpoint: Some(&checkpoints[at]),
         })
         .collect();
-    let mut cohort = Cohort::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu()).unwrap();
+    let mut cohort = Cohort::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu().double()).unwrap();
     (0..5).for_each(|_| cohort.advance());
     cohort.measure();
     assert_eq!(cohort.epoch(), 5);
@@ -109,9 +109,9 @@ fn five_epochs_of_two_networks_equal_pytorch() {
     assert_eq!(measured.len(), 6);
     for network in 0..2 {
         let curve = |of: fn(&Measures) -> f64| measured.iter().map(|all| of(&all[network])).collect::<Vec<_>>();
-        close(&curve(|m| m.train_loss), &golden(&format!("{network}.losses")), 2e-5);
-        close(&curve(|m| m.test_loss), &golden(&format!("{network}.tests")), 2e-5);
-        close(&curve(|m| m.weight_norm), &golden(&format!("{network}.norms")), 1e-6);
+        close(&curve(|m| m.train_loss), &golden(&format!("{network}.losses")), 1e-9);
+        close(&curve(|m| m.test_loss), &golden(&format!("{network}.tests")), 1e-9);
+        close(&curve(|m| m.weight_norm), &golden(&format!("{network}.norms")), 1e-9);
     }
     assert!(cohort.collect().unwrap().is_empty());
 }
