@@ -5,7 +5,7 @@ use pudica_nn::classifier::{Classifier, Model, predicted};
 use pudica_nn::vision::{Pictures, VisionConfig};
 use serde::{Deserialize, Serialize};
 
-use super::{check_labels, positive};
+use super::{check_labels, length, positive};
 use crate::{Estimate, Moments, ProbeError};
 
 /// How a perturbation of an image is measured.
@@ -71,9 +71,9 @@ impl Attack {
             Norm::L2 => {
                 // A uniform direction, and the n-th root of a uniform number as its length.
                 let direction: Vec<f64> = (0..count).map(|_| noise.normal()).collect();
-                let length =
-                    self.epsilon * noise.uniform().powf(1.0 / count as f64) / length(direction.iter().copied());
-                image.iter_mut().zip(direction).for_each(|(x, along)| *x += (length * along) as f32);
+                let reach = self.epsilon * noise.uniform().powf(1.0 / count as f64);
+                let scale = reach / length(direction.iter().copied());
+                image.iter_mut().zip(direction).for_each(|(x, along)| *x += (scale * along) as f32);
             }
         }
     }
@@ -115,11 +115,6 @@ impl Attack {
             *x = (from + shift as f32).clamp(self.range.0.min(*from), self.range.1.max(*from));
         }
     }
-}
-
-/// The Euclidean norm.
-fn length(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|value| value * value).sum::<f64>().sqrt()
 }
 
 /// What an attack leaves of the accuracy.
@@ -212,7 +207,8 @@ mod tests {
         linear(1, 4, &[vec![0.0; 16], weights()].concat(), &[0.0, 0.0])
     }
 
-    /// A linear margin falls by epsilon |w|_1 (L-infinity) or epsilon |w|_2 (L2), whatever the image: for the first step, and for PGD too.
+    /// A linear margin falls by epsilon |w|_1 (L-infinity) or epsilon |w|_2 (L2), whatever the image: in one step, and for PGD but for
+    /// what is left of its random start (2.5 radii of steps turn it to within exp(-2.5) of the best direction, a loss of 0.3 %).
     #[test]
     fn a_linear_margin_falls_by_the_dual_norm() {
         let (model, pictures) = (linear_model(), random_pictures(20, SHAPE));
@@ -220,7 +216,7 @@ mod tests {
         let l1: f64 = weights().iter().map(|w| f64::from(w.abs())).sum();
         let l2 = length(weights().into_iter().map(f64::from));
         for (norm, dual) in [(Norm::Linf, l1), (Norm::L2, l2)] {
-            for (attack, tolerance) in [(Attack::fgsm(norm, 0.2), 1e-5), (Attack::pgd(norm, 0.2, 40), 2e-3)] {
+            for (attack, tolerance) in [(Attack::fgsm(norm, 0.2), 1e-5), (Attack::pgd(norm, 0.2, 40), 1e-2)] {
                 let moved = attacked(&model, &pictures, &[1; 20], &attack, 0, 0).unwrap();
                 for (before, after) in margins(&pictures).iter().zip(margins(&moved)) {
                     assert!((before - after - 0.2 * dual).abs() < tolerance * dual, "{attack:?}: {before} {after}");

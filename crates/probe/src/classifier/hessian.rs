@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 
 use burn::tensor::Element;
 use pudica_data::Stream;
+use pudica_nn::NnError;
 use pudica_nn::classifier::{Classifier, Model};
 
+use super::length;
 use crate::ProbeError;
 
 /// A symmetric matrix that is known by its products with vectors.
@@ -19,8 +21,9 @@ pub trait Operator {
 /// The Hessian of the mean cross-entropy over fixed batches with respect to all weights, as in prediction (no dropout, BatchNorm by its
 /// running statistics).
 ///
-/// Its product with v is (gradient(theta + h v) - gradient(theta - h v)) / 2h. The step is chosen by trial: of several lengths h |v|, the
-/// one where the product changes least when the length is halved; that change is [`LossHessian::step_error`]. Where a network has kinks
+/// Its product with v is (gradient(theta + h v) - gradient(theta - h v)) / 2h. The length h |v| of the step is chosen by trial, for a random
+/// direction and for one that leans to the largest eigenvalues, where the loss is least quadratic: of several lengths, the one whose
+/// products differ least from those of the next longer one. That difference is [`LossHessian::step_error`]. Where a network has kinks
 /// (ReLU), this is the curvature at the scale of the step.
 ///
 /// `E` is what the device computes in: f32, or f64 after [`pudica_nn::Device::double`].
@@ -35,8 +38,9 @@ pub struct LossHessian<'a, C: Classifier, E = f32> {
     element: PhantomData<E>,
 }
 
-/// Lengths of the step that are tried, as parts of the length of the weights.
+/// Lengths of the step that are tried, as parts of the length of the weights, and a middle one to begin with.
 const STEPS: [f64; 6] = [3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4];
+const MIDDLE: f64 = 3e-3;
 
 impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
     /// The Hessian at the model's weights. `seed` names the direction the step is chosen with.
@@ -50,41 +54,50 @@ impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
         let mut hessian =
             Self { model, batches, inputs: inputs as f64, size, step: 0.0, step_error: 0.0, element: PhantomData };
         let mut stream = Stream::new(seed, "hessian/step", 0);
-        let trial: Vec<f64> = (0..size).map(|_| stream.normal()).collect();
-        let length = norm(weights.data().iter().map(|weight| f64::from(*weight)));
+        let random: Vec<f64> = (0..size).map(|_| stream.normal()).collect();
+        let size_of_all = length(weights.data().iter().map(|weight| f64::from(*weight)));
         // Weights that are all zero have no length of their own; initial ones have about 1/10 each.
-        let length = if length > 0.0 { length } else { 0.1 * (size as f64).sqrt() };
-        (hessian.step_error, hessian.step) = hessian.best_step(&trial, length)?;
+        let scale = if size_of_all > 0.0 { size_of_all } else { 0.1 * (size as f64).sqrt() };
+        let sharp = hessian.difference(&random, MIDDLE * scale)?;
+        (hessian.step_error, hessian.step) = hessian.best_step(&[random, sharp], scale)?;
         Ok(hessian)
     }
 
-    /// How much a product may be off because of the step, as a part of its length: the change when the step was halved.
+    /// How much a product may be off because of the step, as a part of its length: the change from the next
+    /// longer step, about three times as long.
     pub fn step_error(&self) -> f64 {
         self.step_error
     }
 
-    /// The relative change on halving, and the length of the step where it is least.
-    fn best_step(&self, trial: &[f64], length: f64) -> Result<(f64, f64), ProbeError> {
-        let mut best = (f64::INFINITY, STEPS[0] * length);
-        for part in STEPS {
-            let step = part * length;
-            let (whole, half) = (self.difference(trial, step)?, self.difference(trial, step / 2.0)?);
-            let change = norm(whole.iter().zip(&half).map(|(whole, half)| whole - half));
-            let relative = change / norm(whole.iter().copied()).max(f64::MIN_POSITIVE);
-            if relative < best.0 {
-                best = (relative, step);
+    /// The relative change from the step before, and the length of the step where it is least: of two trial directions, the larger change.
+    fn best_step(&self, trials: &[Vec<f64>; 2], scale: f64) -> Result<(f64, f64), ProbeError> {
+        let products = |part: f64| -> Result<Vec<Vec<f64>>, ProbeError> {
+            trials.iter().map(|trial| self.difference(trial, part * scale)).collect()
+        };
+        let mut longer = products(STEPS[0])?;
+        let mut best = (f64::INFINITY, STEPS[0] * scale);
+        for part in &STEPS[1..] {
+            let shorter = products(*part)?;
+            let change = |(longer, shorter): (&Vec<f64>, &Vec<f64>)| {
+                let change = length(longer.iter().zip(shorter).map(|(longer, shorter)| longer - shorter));
+                change / length(shorter.iter().copied()).max(f64::MIN_POSITIVE)
+            };
+            let change = longer.iter().zip(&shorter).map(change).fold(0.0, f64::max);
+            if change < best.0 {
+                best = (change, part * scale);
             }
+            longer = shorter;
         }
         Ok(best)
     }
 
     /// The product by a step of this length to both sides.
     fn difference(&self, vector: &[f64], step: f64) -> Result<Vec<f64>, ProbeError> {
-        let length = norm(vector.iter().copied());
-        if length == 0.0 {
+        let long = length(vector.iter().copied());
+        if long == 0.0 {
             return Ok(vec![0.0; self.size]);
         }
-        let h = step / length;
+        let h = step / long;
         let direction = |sign: f64| -> Vec<f32> { vector.iter().map(|v| (sign * h * v) as f32).collect() };
         let (mut product, below) = (self.gradient(&direction(1.0))?, self.gradient(&direction(-1.0))?);
         product.iter_mut().zip(below).for_each(|(above, below)| *above = (*above - below) / (2.0 * h));
@@ -100,6 +113,9 @@ impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
             let (_, gradient) = moved.loss_and_gradient::<E>(input, labels)?;
             sum.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += share * value.into());
         }
+        if sum.iter().any(|value| !value.is_finite()) {
+            return Err(NnError::Computation("the gradient of the loss is not a number".to_string()).into());
+        }
         Ok(sum)
     }
 }
@@ -112,9 +128,4 @@ impl<C: Classifier, E: Element + Into<f64>> Operator for LossHessian<'_, C, E> {
     fn apply(&self, vector: &[f64]) -> Result<Vec<f64>, ProbeError> {
         self.difference(vector, self.step)
     }
-}
-
-/// The Euclidean norm.
-pub(super) fn norm(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|value| value * value).sum::<f64>().sqrt()
 }

@@ -2,16 +2,18 @@
 //!
 //! - [`evaluate`]: loss and accuracy; of corrupted images, the robustness to that corruption.
 //! - [`picture_sensitivity`]: a patch gets noise ([`PatchNoise`]) or is replaced ([`PatchReplacement`]); the label changes.
+//! - [`text_sensitivity`]: an embedding gets noise ([`EmbeddingNoise`]) or a word is replaced ([`WordReplacement`]).
 //! - [`accuracy_under_attack`]: accuracy when the pixels are moved against the network (FGSM, PGD).
 //! - [`weight_noise`]: ShOp and ShPred, the shift of outputs and labels under noise on the weights.
 //! - [`LossHessian`], [`trace`], [`top_eigenvalue`]: the curvature of the loss in the weights.
 //!
-//! A batch is a pair of inputs and their classes; [`picture_batches`] cuts them from a set.
+//! A batch is a pair of inputs and their classes; [`picture_batches`] and [`sequence_batches`] cut them from a set.
 
 mod attack;
 mod evaluate;
 mod hessian;
 mod patches;
+mod positions;
 mod spectrum;
 #[cfg(test)]
 mod testing;
@@ -21,6 +23,7 @@ pub use attack::{Attack, Attacked, Norm, accuracy_under_attack, attacked};
 pub use evaluate::{evaluate, picture_batches};
 pub use hessian::{LossHessian, Operator};
 pub use patches::{PatchGrid, PatchNoise, PatchReplacement, Replacement, picture_sensitivity};
+pub use positions::{EmbeddingNoise, Sequence, WordReplacement, sequence_batches, text_sensitivity};
 pub use spectrum::{TopEigenvalue, top_eigenvalue, trace};
 pub use weight_noise::{WeightNoise, WeightNoiseResponse, weight_noise};
 
@@ -47,4 +50,9 @@ fn positive(setting: &'static str, value: f64) -> Result<(), ProbeError> {
         true => Ok(()),
         false => Err(ProbeError::Setting { setting, problem: format!("must be more than 0, but is {value}") }),
     }
+}
+
+/// The Euclidean norm.
+fn length(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|value| value * value).sum::<f64>().sqrt()
 }

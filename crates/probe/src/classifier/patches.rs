@@ -122,20 +122,23 @@ impl Nudge<Vec<f32>> for PatchReplacement<'_> {
 /// How often the predicted class changes when a patch of an image is touched: in the mean over images and patches ([`Profile::mean`], the
 /// paper's sensitivity), and for each patch ([`Profile::by_site`], a map in the shape of [`PatchGrid::shape`]).
 ///
-/// `plan.pack` images go through the network at once. The nudge must be of a grid for these images.
-pub fn picture_sensitivity<C: Classifier<Input = Pictures>>(
+/// `plan.pack` images go through the network at once, and `watch` is told how many before they do: what it fails with ends the measure. The
+/// nudge must be of a grid for these images.
+pub fn picture_sensitivity<C: Classifier<Input = Pictures>, E: From<ProbeError>>(
     model: &Model<C>,
     pictures: &Pictures,
     nudge: &(impl Nudge<Vec<f32>> + Sync),
     plan: &Plan,
-) -> Result<Profile, ProbeError> {
+    mut watch: impl FnMut(usize) -> Result<(), E>,
+) -> Result<Profile, E> {
     ProbeError::at_least_one("measure.draws", plan.draws)?;
     ProbeError::at_least_one("measure.images", pictures.count)?;
     let classes = model.classifier().classes();
     let one_by_one = pictures.values.chunks_exact(pictures.pixels()).map(|picture| Ok(picture.to_vec()));
     let labels = |some: &[Vec<f32>]| {
+        watch(some.len())?;
         let batch = Pictures { values: some.concat(), count: some.len(), ..*pictures };
-        Ok::<_, ProbeError>(predicted(&model.predict(&batch)?, classes))
+        Ok::<_, E>(predicted(&model.predict(&batch).map_err(ProbeError::from)?, classes))
     };
     Ok(respond(one_by_one, labels, nudge, &[&LabelDiffers], plan)?.remove(0))
 }
@@ -144,6 +147,16 @@ pub fn picture_sensitivity<C: Classifier<Input = Pictures>>(
 mod tests {
     use super::super::testing::{linear, random_pictures};
     use super::*;
+    use pudica_nn::vision::VisionConfig;
+
+    fn measure(
+        model: &Model<VisionConfig>,
+        pictures: &Pictures,
+        nudge: &(impl Nudge<Vec<f32>> + Sync),
+        plan: &Plan,
+    ) -> Result<Profile, ProbeError> {
+        picture_sensitivity(model, pictures, nudge, plan, |_| Ok(()))
+    }
 
     const PLAN: Plan = Plan { draws: 40, pack: 64, seed: 0, purpose: "test" };
 
@@ -185,7 +198,7 @@ mod tests {
         let weight: Vec<f32> = vec![0.0; 16].into_iter().chain(grid.changed(&[0.0; 16], 0, |_, _| 1.0)).collect();
         let model = linear(1, 4, &weight, &[0.0, 2.0]);
         // sigma of the margin = sqrt(4 * 4) = 4, so that the chance is Phi(-1/2) = 0.308538.
-        let profile = picture_sensitivity(&model, &images, &PatchNoise { grid, variance: 4.0 }, &PLAN).unwrap();
+        let profile = measure(&model, &images, &PatchNoise { grid, variance: 4.0 }, &PLAN).unwrap();
         let error = profile.by_site[0].std_error().unwrap();
         assert!((profile.by_site[0].mean() - 0.308538).abs() < 4.0 * error, "{profile:?}");
         assert!(error < 0.005);
@@ -202,14 +215,14 @@ mod tests {
         let grid = PatchGrid::new(&ones, 2).unwrap();
         let weight: Vec<f32> = vec![0.0; 16].into_iter().chain(grid.changed(&[0.0; 16], 3, |_, _| 1.0)).collect();
         let model = linear(1, 4, &weight, &[0.0, 0.0]);
-        let measure = |by| picture_sensitivity(&model, &ones, &PatchReplacement { grid, by }, &PLAN).unwrap();
-        let uniform = measure(Replacement::Uniform { low: -1.0, high: 1.0 });
+        let replaced = |by| measure(&model, &ones, &PatchReplacement { grid, by }, &PLAN).unwrap();
+        let uniform = replaced(Replacement::Uniform { low: -1.0, high: 1.0 });
         assert!((uniform.by_site[3].mean() - 0.5).abs() < 0.03, "{:?}", uniform.by_site);
         assert_eq!(uniform.by_site[0].mean(), 0.0);
         let mut values = vec![0.5; 64];
         values[..16].fill(-0.5);
         let others = Pictures::new(values, [1, 4, 4]).unwrap();
-        let chosen = measure(Replacement::SamePlaceOf(&others));
+        let chosen = replaced(Replacement::SamePlaceOf(&others));
         assert!((chosen.by_site[3].mean() - 0.25).abs() < 0.03, "{:?}", chosen.by_site);
     }
 
@@ -218,8 +231,15 @@ mod tests {
         let model = linear(1, 2, &[0.0; 8], &[0.0, 0.0]);
         let images = random_pictures(2, [1, 2, 2]);
         let nudge = PatchNoise { grid: PatchGrid::new(&images, 1).unwrap(), variance: 1.0 };
-        assert!(picture_sensitivity(&model, &images, &nudge, &Plan { draws: 0, ..PLAN }).is_err());
+        assert!(measure(&model, &images, &nudge, &Plan { draws: 0, ..PLAN }).is_err());
+        let mut seen = 0;
+        let counting = |made| {
+            seen += made;
+            if seen > 5 { Err(ProbeError::NoBatches("a test that was ended")) } else { Ok(()) }
+        };
+        let ended = picture_sensitivity(&model, &images, &nudge, &Plan { pack: 4, ..PLAN }, counting);
+        assert!(ended.unwrap_err().to_string().contains("ended") && seen == 6, "two images, then four touches of them");
         let none = Pictures::new(vec![], [1, 2, 2]).unwrap();
-        assert!(picture_sensitivity(&model, &none, &nudge, &PLAN).is_err());
+        assert!(measure(&model, &none, &nudge, &PLAN).is_err());
     }
 }

@@ -3,7 +3,8 @@
 use pudica_data::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::hessian::{Operator, norm};
+use super::hessian::Operator;
+use super::length;
 use crate::{Estimate, Moments, ProbeError};
 
 /// The trace by Hutchinson's method: the mean of z . A z over `draws` vectors z of random signs, with its standard error over them. Draw i is
@@ -52,7 +53,7 @@ pub fn top_eigenvalue(
     // The matrix in that basis: its diagonal, and beside it.
     let (mut diagonal, mut beside) = (Vec::new(), Vec::new());
     let mut top = (0.0, Vec::new());
-    let mut beyond = norm(next.iter().copied());
+    let mut beyond = length(next.iter().copied());
     while basis.len() < steps.min(operator.size()) {
         next.iter_mut().for_each(|x| *x /= beyond);
         let product = operator.apply(&next)?;
@@ -63,7 +64,7 @@ pub fn top_eigenvalue(
             let along = dot(vector, &next);
             next.iter_mut().zip(vector).for_each(|(x, v)| *x -= along * v);
         }
-        beyond = norm(next.iter().copied());
+        beyond = length(next.iter().copied());
         top = largest_eigenpair(tridiagonal(&diagonal, &beside));
         let residual = beyond * top.1.last().copied().unwrap_or(0.0_f64).abs();
         // The second: nothing is left outside of the vectors found, up to rounding.
@@ -77,11 +78,11 @@ pub fn top_eigenvalue(
     for (weight, direction) in top.1.iter().zip(&basis) {
         vector.iter_mut().zip(direction).for_each(|(x, d)| *x += weight * d);
     }
-    let length = norm(vector.iter().copied());
-    vector.iter_mut().for_each(|x| *x /= length);
+    let long = length(vector.iter().copied());
+    vector.iter_mut().for_each(|x| *x /= long);
     let product = operator.apply(&vector)?;
     let value = dot(&vector, &product);
-    let residual = norm(product.iter().zip(&vector).map(|(product, x)| product - value * x));
+    let residual = length(product.iter().zip(&vector).map(|(product, x)| product - value * x));
     Ok(TopEigenvalue { value, residual, products: basis.len() + 1 })
 }
 
@@ -103,7 +104,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn largest_eigenpair(mut matrix: Vec<Vec<f64>>) -> (f64, Vec<f64>) {
     let size = matrix.len();
     let mut vectors: Vec<Vec<f64>> = (0..size).map(|row| (0..size).map(|at| f64::from(row == at)).collect()).collect();
-    let scale = norm(matrix.iter().flatten().copied());
+    let scale = length(matrix.iter().flatten().copied());
     for (p, q) in (0..SWEEPS).flat_map(|_| (0..size).flat_map(move |q| (0..q).map(move |p| (p, q)))) {
         if matrix[p][q].abs() <= f64::EPSILON * 1e-3 * scale {
             continue;
@@ -260,7 +261,7 @@ mod tests {
         let vector: Vec<f64> = (0..30).map(|i| ((i * 7 % 11) as f64 - 5.0) * 0.3).collect();
         let close = |product: Vec<f64>, exact: &Matrix, tolerance: f64| {
             let exact = exact.apply(&vector).unwrap();
-            let error = norm(product.iter().zip(&exact).map(|(a, b)| a - b)) / norm(exact.into_iter());
+            let error = length(product.iter().zip(&exact).map(|(a, b)| a - b)) / length(exact.into_iter());
             assert!(error < tolerance, "{error}");
         };
         let double = regression(&Device::cpu().double());
@@ -301,8 +302,10 @@ mod tests {
         let mut draw = || (0..hessian.size()).map(|_| stream.normal()).collect::<Vec<f64>>();
         let (v, w) = (draw(), draw());
         let (av, aw) = (hessian.apply(&v).unwrap(), hessian.apply(&w).unwrap());
-        let scale = norm(av.iter().copied()) * norm(w.iter().copied());
+        let scale = length(av.iter().copied()) * length(w.iter().copied());
         assert!((dot(&w, &av) - dot(&v, &aw)).abs() < 0.01 * scale);
         assert!(LossHessian::<_, f32>::new(&model, &[], 0).is_err());
+        let broken = linear_on(&Device::cpu(), 1, 3, &[f32::NAN; 27], &[0.0; 3]);
+        assert!(LossHessian::<_, f32>::new(&broken, &batches, 0).is_err(), "weights that are no numbers");
     }
 }
