@@ -45,6 +45,66 @@ pub fn linregress(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope, intercept: mean_y - slope * mean_x, r, p, std_error, points: points.len() })
 }
 
+/// A correlation and its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Correlation {
+    /// The coefficient, -1 to 1.
+    pub r: f64,
+    /// Lower end of the interval: -1 where there are fewer than four points, which tell nothing about it.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Two-sided p-value of the hypothesis that there is none, from Student's t-distribution.
+    pub p: f64,
+    /// Number of points.
+    pub points: usize,
+}
+
+/// Pearson's correlation, with the interval of Fisher's transformation: atanh r has the standard error 1 / sqrt(points - 3). `None` if there
+/// are fewer than three points, or either quantity is always the same.
+pub fn pearson(points: &[(f64, f64)]) -> Option<Correlation> {
+    correlation(points, |_| 1.0)
+}
+
+/// Spearman's correlation: Pearson's of the ranks, ties sharing their mean rank, with Bonett and Wright's standard error
+/// sqrt((1 + r^2 / 2) / (points - 3)) of atanh r.
+pub fn spearman(points: &[(f64, f64)]) -> Option<Correlation> {
+    let ranks = |of: fn(&(f64, f64)) -> f64| ranks(&points.iter().map(of).collect::<Vec<_>>());
+    let ranked: Vec<(f64, f64)> = ranks(|point| point.0).into_iter().zip(ranks(|point| point.1)).collect();
+    // A rank hides what is not a number.
+    let finite = points.iter().all(|(x, y)| x.is_finite() && y.is_finite());
+    if finite { correlation(&ranked, |r| 1.0 + r * r / 2.0) } else { None }
+}
+
+/// `spread` is the variance of atanh r, times points - 3.
+fn correlation(points: &[(f64, f64)], spread: impl Fn(f64) -> f64) -> Option<Correlation> {
+    let level = points.iter().all(|(_, y)| *y == points[0].1); // of none, true
+    let Line { r, p, .. } = linregress(points).filter(|_| points.len() >= 3 && !level)?;
+    let (low, high) = match points.len() {
+        3 => (-1.0, 1.0),
+        count => {
+            let reach = 1.959_963_984_540_054 * (spread(r) / (count - 3) as f64).sqrt();
+            // At r = 1 or -1 the transformation is infinite, and the interval has no width.
+            ((r.atanh() - reach).tanh(), (r.atanh() + reach).tanh())
+        }
+    };
+    Some(Correlation { r, low, high, p, points: points.len() })
+}
+
+/// The rank of each value from 1, ties sharing their mean.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut before = 0;
+    for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        // The mean of before + 1 to before + n.
+        equal.iter().for_each(|at| ranks[*at] = before as f64 + (equal.len() + 1) as f64 / 2.0);
+        before += equal.len();
+    }
+    ranks
+}
+
 /// A mean with its 95 % confidence interval from Student's t-distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
@@ -121,6 +181,42 @@ mod tests {
         assert_eq!(linregress(&[(1.0, 2.0), (1.0, 3.0)]), None);
         let level = linregress(&[(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)]).unwrap();
         assert_eq!((level.slope, level.intercept, level.p), (0.0, 2.0, 1.0));
+    }
+
+    /// scipy.stats.pearsonr(x, y), its confidence_interval(), and spearmanr(x, y); Spearman's interval by numpy from the formula.
+    #[test]
+    fn correlations_are_scipys() {
+        let x = [0.1, 0.4, 0.35, 0.8, 0.2, 0.9, 0.55, 0.55];
+        let y = [1.2, 2.9, 1.0, 3.5, 1.9, 3.0, 3.3, 2.2];
+        let points: Vec<(f64, f64)> = x.into_iter().zip(y).collect();
+        let close = |found: Correlation, expected: [f64; 4]| {
+            let found = [found.r, found.p, found.low, found.high];
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?} {expected:?}");
+        };
+        close(
+            pearson(&points).unwrap(),
+            [0.7571265648542395, 0.029609040988239813, 0.11244721715010403, 0.9532273514791371],
+        );
+        close(
+            spearman(&points).unwrap(),
+            [0.8024095954818835, 0.01654072280067719, 0.09724952080373263, 0.971206496401254],
+        );
+    }
+
+    #[test]
+    fn correlations_of_little() {
+        let monotone = [(1.0, 1.0), (2.0, 4.0), (3.0, 9.0), (4.0, 100.0), (5.0, 101.0)];
+        let found = spearman(&monotone).unwrap();
+        assert_eq!((found.r, found.low, found.high), (1.0, 1.0, 1.0));
+        assert!(pearson(&monotone).unwrap().r < 1.0);
+        let three = pearson(&monotone[..3]).unwrap();
+        assert_eq!((three.low, three.high), (-1.0, 1.0));
+        assert_eq!(pearson(&monotone[..2]), None);
+        assert_eq!(spearman(&[]), None);
+        assert_eq!(pearson(&[(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)]), None);
+        assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 2.5)]), None);
+        assert_eq!(spearman(&[(1.0, 2.0), (f64::NAN, 3.0), (3.0, 2.5)]), None);
+        assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [3.5, 1.0, 3.5, 2.0]);
     }
 
     #[test]
