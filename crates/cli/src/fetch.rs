@@ -8,6 +8,7 @@ use flate2::read::MultiGzDecoder;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pudica_data::images::md5_of_content;
 use pudica_data::sources::{Download, Member, Source};
+use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufReader, IsTerminal, Read};
@@ -27,6 +28,9 @@ pub struct Fetch {
     /// Take the files from URL/FOLDER/FILE instead (a copy in your own network)
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -35,8 +39,8 @@ Examples:
   pudica data fetch cifar10-c                      into the folder that PUDICA_DATA names
   https_proxy=http://proxy:3128 pudica data fetch svhn --data data
 
-What is there already is not downloaded again, and what was cut off is continued. Every file is compared with its published checksum
-before it takes its name.";
+What is there already is not downloaded again, and what was cut off is continued. Every file is
+compared with its published checksum before it takes its name.";
 
 /// The wait after a first failure.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -50,6 +54,7 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
     let data = arguments.data.clone().or_else(named);
     let data = data.ok_or("say where the data sets go: --data DIR, or the variable PUDICA_DATA")?;
     let downloader = Downloader::new(PAUSE);
+    let mut files = Vec::new();
     for source in sources {
         let folder = data.join(source.folder);
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -58,21 +63,65 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
             if let Some(mirror) = &arguments.mirror {
                 download.urls = vec![format!("{}/{}/{}", mirror.trim_end_matches('/'), source.folder, download.name)];
             }
-            fetch(&downloader, &download, &folder)?;
+            let fetched = fetch(&downloader, &download, &folder)?;
+            if !arguments.json {
+                println!("{fetched}");
+            }
+            files.push(fetched.to_json());
         }
+    }
+    if arguments.json {
+        println!("{}", json!({"data": data, "files": files}));
     }
     Ok(Ending::Done)
 }
 
-fn fetch(downloader: &Downloader, download: &Download, folder: &Path) -> Result<(), String> {
+/// What became of a download.
+struct Fetched {
+    /// The file, or the archive it was.
+    path: PathBuf,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// It was there and right.
+    Here,
+    /// So many bytes came.
+    Came(u64),
+    /// So many bytes came, and so many files were taken out of them.
+    Unpacked(u64, usize),
+}
+
+impl std::fmt::Display for Fetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let path = self.path.display();
+        match self.outcome {
+            Outcome::Here => write!(f, "{path}: already here"),
+            Outcome::Came(bytes) => write!(f, "{path}: {}, as published", HumanBytes(bytes)),
+            Outcome::Unpacked(bytes, files) => write!(f, "{path}: {}, {files} files unpacked", HumanBytes(bytes)),
+        }
+    }
+}
+
+impl Fetched {
+    fn to_json(&self) -> Value {
+        let (state, bytes, files) = match self.outcome {
+            Outcome::Here => ("already here", None, None),
+            Outcome::Came(bytes) => ("downloaded", Some(bytes), None),
+            Outcome::Unpacked(bytes, files) => ("unpacked", Some(bytes), Some(files)),
+        };
+        json!({"path": self.path, "state": state, "bytes": bytes, "files": files})
+    }
+}
+
+fn fetch(downloader: &Downloader, download: &Download, folder: &Path) -> Result<Fetched, String> {
     let path = folder.join(&download.name);
     let here = match download.members.as_slice() {
         [] => is_right(&path, download.md5),
         members => members.iter().all(|member| is_right(&folder.join(&member.name), member.md5)),
     };
     if here {
-        println!("{}: already here", path.display());
-        return Ok(());
+        return Ok(Fetched { path, outcome: Outcome::Here });
     }
     if download.md5.is_none() || !is_right(&path, download.md5) {
         let mut shown = Shown::new(&download.name);
@@ -80,14 +129,13 @@ fn fetch(downloader: &Downloader, download: &Download, folder: &Path) -> Result<
         downloader.fetch(&download.urls, &path, &check, &mut |have, total| shown.update(have, total))?;
         shown.end();
     }
-    let size = HumanBytes(fs::metadata(&path).map_or(0, |metadata| metadata.len()));
+    let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
     if download.members.is_empty() {
-        println!("{}: {size}, as published", path.display());
-        return Ok(());
+        return Ok(Fetched { path, outcome: Outcome::Came(bytes) });
     }
     unpack(&path, &download.members, folder)?;
-    println!("{}: {size}, {} files unpacked into {}", download.name, download.members.len(), folder.display());
-    fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))
+    fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Fetched { path, outcome: Outcome::Unpacked(bytes, download.members.len()) })
 }
 
 /// Whether a file is there with this content; one of which nothing is published, whether it is there.
