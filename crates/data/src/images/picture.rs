@@ -81,6 +81,12 @@ fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
             bytes.len()
         ));
     }
+    // The decoder fills up what is missing of the last rows. After the last scan must come the end of the image; within a scan the two bytes
+    // of that marker cannot stand, and what does before it may be the end of a small picture inside the header.
+    let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
+    if last(0xd9) <= last(0xda) {
+        return Err("not a JPEG that can be read: it is cut off before its end".into());
+    }
     let pixels = decoder(space).decode().map_err(damaged)?;
     if pixels.len() != shape.pixels() {
         return Err(format!("{} bytes were decoded for a picture of {shape}", pixels.len()));
