@@ -4,7 +4,8 @@ use crate::Ending;
 use crate::progress::Progress;
 use crate::text::{grouped, number, seconds};
 use pudica_lab::study::{Place, Study, StudyPlan, estimate_study, execute_study, read_study};
-use pudica_lab::{Configuration, Outcome as RunOutcome, Recipe, RunSummary, Stop, write_study_results};
+use pudica_lab::{Configuration, Outcome as RunOutcome, Recipe, RunSummary, Stop};
+use pudica_report::write_study;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::path::Path;
@@ -74,12 +75,15 @@ pub fn run(asked: &Asked, out: Option<&Path>, stop: &Stop) -> Outcome {
     report(&folder, asked.json)
 }
 
-/// Tells what a study's folder holds.
+/// Writes the report of a study's folder, and tells what it holds.
 pub fn report(folder: &Path, as_json: bool) -> Outcome {
-    let study = read_study(folder)?;
-    write_study_results(folder, &study)?;
-    if !as_json {
-        print_table(&study);
+    let report = write_study(folder)?;
+    let (page, figures, tally) = (report.page, report.figures, report.tally);
+    if as_json {
+        println!("{}", json!({"event": "report_written", "page": page, "figures": figures, "tally": tally}));
+    } else {
+        print_table(&read_study(folder)?);
+        println!("report: {}", page.display());
     }
     Ok(Ending::Done)
 }

@@ -5,9 +5,11 @@
 
 mod experiments;
 mod figure;
+mod grokking;
 mod page;
 pub mod published;
 mod spectra;
+mod study;
 mod sweep;
 mod synthetic;
 
@@ -17,7 +19,9 @@ use pudica_lab::store::write_atomically;
 use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
 
+pub use grokking::write_grokking;
 pub use spectra::{SpectraReport, write_spectra};
+pub use study::write_study;
 pub use synthetic::{SyntheticReport, write_synthetic};
 
 /// What was written.

@@ -5,9 +5,12 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pudica_lab::config::{Configuration, Settings};
+use pudica_lab::store::SweepRun;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::experiments::{Drawn, Findings, Table};
-pub(crate) use crate::figure::escape;
+use crate::figure::escape;
 use crate::figure::png::{BOLD, REGULAR};
 use crate::sweep::Sweep;
 
@@ -30,7 +33,7 @@ pub struct Heading<'a> {
 }
 
 /// Everything up to the counts.
-pub fn opening(heading: &Heading) -> String {
+fn opening(heading: &Heading) -> String {
     let mut page = String::new();
     let _ = writeln!(
         page,
@@ -53,37 +56,94 @@ pub fn opening(heading: &Heading) -> String {
     page
 }
 
+/// Everything a page says, from top to bottom.
+pub struct Sheet<'a> {
+    /// The top.
+    pub heading: Heading<'a>,
+    /// Numbers below it and what each counts.
+    pub counts: Vec<(String, &'a str)>,
+    /// Figures and tables.
+    pub findings: &'a Findings,
+    /// Runs that failed or were skipped: which, and why.
+    pub problems: Vec<(String, String)>,
+    /// Settings and their values.
+    pub settings: Vec<(String, String)>,
+    /// How to make it again.
+    pub repeat: Repeat<'a>,
+}
+
+/// How to make the results again, and where they are.
+pub struct Repeat<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// The program that made them.
+    pub program: &'a str,
+    /// The recipe.
+    pub recipe_text: &'a str,
+    /// What the folder holds beside results.csv, summary.json and figures/, in words.
+    pub folder: &'a str,
+}
+
+/// The page.
+pub fn whole(sheet: &Sheet) -> String {
+    let counts =
+        sheet.counts.iter().map(|(count, what)| format!("<div><b>{}</b> {}</div>", escape(count), escape(what)));
+    let mut page = opening(&sheet.heading);
+    let _ = writeln!(page, "<div class=\"counts\">{}</div>", counts.collect::<String>());
+    sheet.findings.figures.iter().for_each(|drawn| page += &figure(drawn));
+    sheet.findings.tables.iter().for_each(|found| page += &table(found));
+    if !sheet.problems.is_empty() {
+        let items = sheet.problems.iter().map(|(run, why)| format!("<li>{}: {}</li>", escape(run), escape(why)));
+        let items: String = items.collect();
+        let _ = writeln!(
+            page,
+            "<section><h2>Runs that failed or were skipped</h2><ul class=\"small\">{items}</ul></section>"
+        );
+    }
+    let row = |(key, value): &(String, String)| format!("<tr><th>{}</th><td>{}</td></tr>", escape(key), escape(value));
+    let rows: String = sheet.settings.iter().map(row).collect();
+    let Repeat { command, program, recipe_text, folder } = sheet.repeat;
+    let _ = writeln!(
+        page,
+        "<section><details><summary>Settings</summary><table class=\"settings\"><tbody>{rows}</tbody></table></details></section>\n\
+         <section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a>, \
+         <a href=\"summary.json\">summary.json</a> (the statistics behind every figure and table), <a href=\"figures\">figures/</a> \
+         (SVG and PNG), {}. Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
+        escape(command),
+        escape(folder),
+        escape(program),
+        escape(recipe_text)
+    );
+    page
+}
+
 /// The page of a sweep.
 pub fn html(sweep: &Sweep, findings: &Findings) -> String {
     let record = &sweep.record;
-    let mut page = opening(&Heading {
-        title: &record.title,
-        source: &record.source,
-        about: &record.about,
-        badge: if sweep.is_as_published() { "paper" } else { "quick" },
-        scale: &record.scale,
-        scale_words: scale_words(sweep),
-    });
-    page += &counts(sweep);
-    for drawn in &findings.figures {
-        page += &figure(drawn);
-    }
-    for found in &findings.tables {
-        page += &table(found);
-    }
-    page += &problems(sweep);
-    page += &settings(sweep);
-    let _ = writeln!(
-        page,
-        "<section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a> and results.parquet \
-         (one row a run), <a href=\"summary.json\">summary.json</a> (the statistics behind every figure and table), \
-         <a href=\"figures\">figures/</a> (SVG and PNG), runs/ (settings, metrics, weights of every run). Made by {}.</p>\
-         <details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
-        escape(&record.command),
-        escape(&record.program),
-        escape(&record.recipe_text)
-    );
-    page
+    let problem = |run: &SweepRun| {
+        let problem = run.summary.as_ref()?.problem.clone()?;
+        Some((format!("{} ({})", run.config.label(), run.record.id), problem))
+    };
+    whole(&Sheet {
+        heading: Heading {
+            title: &record.title,
+            source: &record.source,
+            about: &record.about,
+            badge: if sweep.is_as_published() { "paper" } else { "quick" },
+            scale: &record.scale,
+            scale_words: scale_words(sweep),
+        },
+        counts: counts(sweep),
+        findings,
+        problems: sweep.runs.iter().filter_map(problem).collect(),
+        settings: settings_of(&sweep.runs.iter().map(|run| run.config.settings()).collect::<Vec<_>>()),
+        repeat: Repeat {
+            command: &record.command,
+            program: &record.program,
+            recipe_text: &record.recipe_text,
+            folder: "results.parquet (the table once more), runs/ (settings, metrics, weights of every run)",
+        },
+    })
 }
 
 fn font_faces() -> String {
@@ -107,26 +167,25 @@ fn scale_words(sweep: &Sweep) -> &'static str {
     }
 }
 
-fn counts(sweep: &Sweep) -> String {
+fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
     let tally = sweep.tally();
-    let cell = |count: usize, what: &str| format!("<div><b>{count}</b> {what}</div>");
-    let mut cells = cell(tally.runs, "runs planned")
-        + &cell(tally.converged, "converged, kept")
-        + &cell(tally.discarded, "not converged, discarded");
-    cells += &cell(tally.failed, "failed");
-    if tally.skipped > 0 {
-        cells += &cell(tally.skipped, "skipped");
+    let mut counts = vec![
+        (tally.runs.to_string(), "runs planned"),
+        (tally.converged.to_string(), "converged, kept"),
+        (tally.discarded.to_string(), "not converged, discarded"),
+        (tally.failed.to_string(), "failed"),
+    ];
+    for (count, what) in [(tally.skipped, "skipped"), (tally.remaining, "not finished yet")] {
+        if count > 0 {
+            counts.push((count.to_string(), what));
+        }
     }
-    if tally.remaining > 0 {
-        cells += &cell(tally.remaining, "not finished yet");
-    }
-    let minutes = tally.seconds / 60.0;
-    cells += &format!("<div><b>{minutes:.1}</b> minutes of computing</div>");
-    format!("<div class=\"counts\">{cells}</div>\n")
+    counts.push((format!("{:.1}", tally.seconds / 60.0), "minutes of computing"));
+    counts
 }
 
 /// A figure with its caption.
-pub fn figure(drawn: &Drawn) -> String {
+fn figure(drawn: &Drawn) -> String {
     // Each figure's clip paths need names of their own within the page.
     let svg = drawn.figure.svg();
     let svg = svg.replace("id=\"panel", &format!("id=\"{}-panel", drawn.file));
@@ -144,7 +203,7 @@ pub fn figure(drawn: &Drawn) -> String {
 }
 
 /// Cells are HTML of our own making, except the first of each row, which may be a user's text.
-pub fn table(table: &Table) -> String {
+fn table(table: &Table) -> String {
     let head: String = table.head.iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
     let mut rows = String::new();
     for row in &table.rows {
@@ -161,41 +220,31 @@ pub fn table(table: &Table) -> String {
     )
 }
 
-/// Failed and skipped runs, with the reason of each.
-fn problems(sweep: &Sweep) -> String {
-    let mut items = String::new();
-    for run in &sweep.runs {
-        if let Some(problem) = run.summary.as_ref().and_then(|summary| summary.problem.as_ref()) {
-            let _ = write!(items, "<li>{} ({}): {}</li>", escape(&run.config.label()), run.record.id, escape(problem));
-        }
+/// The settings of an experiment that has one set of them for all its runs.
+pub fn settings_table(settings: &impl Serialize) -> Vec<(String, String)> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(settings)) => settings.iter().map(|(key, value)| (key.clone(), value.to_string())).collect(),
+        _ => Vec::new(),
     }
-    if items.is_empty() {
-        return items;
-    }
-    format!("<section><h2>Runs that failed or were skipped</h2><ul class=\"small\">{items}</ul></section>\n")
 }
 
-/// Settings with the values they take in the sweep.
-fn settings(sweep: &Sweep) -> String {
-    let all: Vec<Settings> = sweep.runs.iter().map(|run| run.config.settings()).collect();
-    let mut rows = String::new();
-    for key in &all.first().map(Settings::keys).unwrap_or_default() {
+/// Settings with the values they take in the runs of a sweep.
+pub fn settings_of(all: &[Settings]) -> Vec<(String, String)> {
+    let shown = |key: String| {
         let mut values: Vec<String> = Vec::new();
-        for settings in &all {
-            let value = settings.get(key).map(|value| value.as_str().map_or(value.to_string(), str::to_string));
+        for settings in all {
+            let value = settings.get(&key).map(|value| value.as_str().map_or(value.to_string(), str::to_string));
             if let Ok(value) = value
                 && !values.contains(&value)
             {
                 values.push(value);
             }
         }
-        let shown = match values.len() {
+        let values = match values.len() {
             0..=12 => values.join(", "),
             count => format!("{}, … ({count} values)", values[..4].join(", ")),
         };
-        let _ = write!(rows, "<tr><th>{key}</th><td>{}</td></tr>", escape(&shown));
-    }
-    format!(
-        "<section><details><summary>Settings</summary><table class=\"settings\"><tbody>{rows}</tbody></table></details></section>\n"
-    )
+        (key, values)
+    };
+    all.first().map(Settings::keys).unwrap_or_default().into_iter().map(shown).collect()
 }

@@ -1,6 +1,7 @@
 //! What Hahn & Rofin (2024) and Vasudeva et al. (2024) published, to stand beside our numbers.
 
 use pudica_data::TokenTask;
+use pudica_lab::study::{ModelKind, StudyConfig};
 
 /// A row of their Table 2: least squares of sharpness on n = 4..30 over converged runs.
 pub struct Table2Row {
@@ -100,5 +101,118 @@ pub fn trend(figure: &str) -> &'static str {
         }
         "fig11" => "Sharpness stays low to hundreds of bits, with no clear rise.",
         _ => "",
+    }
+}
+
+/// Sensitivity at the end of training in Sections 5 and 6 of Vasudeva et al.: data, network, what tells it from others of its kind (an
+/// activation or an attention), and the value.
+const FINAL_SENSITIVITIES: [(&str, ModelKind, &str, f64); 16] = [
+    ("fashion-mnist", ModelKind::Mlp, "leaky-relu", 0.0559),
+    ("fashion-mnist", ModelKind::Mlp, "sigmoid", 0.0505),
+    ("fashion-mnist", ModelKind::Cnn, "", 0.0453),
+    ("fashion-mnist", ModelKind::VitSmall, "", 0.0098),
+    ("cifar10", ModelKind::VitSmall, "", 0.0050),
+    ("cifar10", ModelKind::VitSimple, "", 0.0014),
+    ("cifar10", ModelKind::Resnet18, "", 0.0827),
+    ("cifar10", ModelKind::Densenet121, "", 0.3673),
+    ("svhn", ModelKind::Resnet18, "", 0.0516),
+    ("svhn", ModelKind::VitSmall, "", 0.0147),
+    ("mrpc", ModelKind::Lstm, "", 0.15),
+    ("mrpc", ModelKind::Roberta, "softmax", 0.002),
+    ("mrpc", ModelKind::Roberta, "relu", 0.001),
+    ("qqp", ModelKind::Lstm, "", 0.09),
+    ("qqp", ModelKind::Roberta, "softmax", 0.03),
+    ("qqp", ModelKind::Roberta, "relu", 0.02),
+];
+
+/// The published sensitivity at the end of training of such a network, whatever its size, where there is one: with the published noise, on
+/// the training set, without intervention.
+pub fn final_sensitivity(config: &StudyConfig) -> Option<f64> {
+    let (model, measure) = (&config.model, &config.measure);
+    let variance = match config.data.name.as_str() {
+        "fashion-mnist" => 5.0,
+        "cifar10" | "svhn" => 1.0,
+        _ => 15.0,
+    };
+    let as_published = measure.variance == variance && measure.set == "train" && measure.nudge != "replace";
+    let vanilla = config.intervene.augment == 0.0 && config.intervene.regularise == 0.0;
+    let alike = |(data, kind, detail, _): &&(&str, ModelKind, &str, f64)| {
+        let told_by = if *kind == ModelKind::Mlp { &model.activation } else { &model.attention };
+        *data == config.data.name && *kind == model.kind && (detail.is_empty() || detail == told_by)
+    };
+    let found = FINAL_SENSITIVITIES.iter().find(alike).filter(|_| as_published && vanilla);
+    found.map(|(.., value)| *value)
+}
+
+/// Table 2: ShOp and ShPred of ViT-small on CIFAR-10, without and with the regulariser.
+pub fn weight_noise(config: &StudyConfig) -> Option<(f64, f64)> {
+    let same =
+        config.data.name == "cifar10" && config.model.kind == ModelKind::VitSmall && config.measure.sharpness == 0.005;
+    let value = if config.intervene.regularise > 0.0 { (9.025, 0.3982) } else { (39.166, 0.5346) };
+    (same && config.intervene.augment == 0.0).then_some(value)
+}
+
+/// The number of the published figure that a figure of a study stands for, and what that shows; empty where there is none.
+pub fn study_figure(recipe: &str, figure: &str) -> (&'static str, &'static str) {
+    const SIMILAR: &str = "At the same training accuracy, sensitivities are similar.";
+    match (recipe, figure) {
+        ("vasudeva/mnist", "sensitivity") => {
+            ("Figure 11", "At the same training accuracy, the ViT is less sensitive than the perceptron.")
+        }
+        ("vasudeva/fashion-mnist", "sensitivity") => (
+            "Figure 4",
+            "Training accuracies match closely; at the end, sensitivity is 0.0559 (perceptron, LeakyReLU), 0.0505 (sigmoid), 0.0453 (CNN) and 0.0098 (ViT).",
+        ),
+        ("vasudeva/svhn", "sensitivity") => {
+            ("Figure 5", "At the end, sensitivity is 0.0516 (ResNet-18) and 0.0147 (ViT-small).")
+        }
+        ("vasudeva/cifar10", "sensitivity" | "training") => (
+            "Figure 6",
+            "Accuracies are similar; at the end, sensitivity is 0.3673 (DenseNet-121), 0.0827 (ResNet-18), 0.0050 (ViT-small) and 0.0014 (ViT-simple).",
+        ),
+        ("vasudeva/ablation-optimizer", "sensitivity") => {
+            ("Figure 12", "Adam's is slightly higher than SGD's; both are similar.")
+        }
+        ("vasudeva/ablation-depth", "sensitivity") => ("Figure 13 (a)", SIMILAR),
+        ("vasudeva/ablation-heads", "sensitivity") => ("Figure 13 (b)", SIMILAR),
+        ("vasudeva/mrpc", "sensitivity") => (
+            "Figure 7 (a)",
+            "RoBERTa is less sensitive than the LSTM all through training; at the end, 0.15 (LSTM), 0.002 (softmax) and 0.001 (ReLU).",
+        ),
+        ("vasudeva/qqp", "sensitivity") => (
+            "Figure 7 (b)",
+            "RoBERTa is less sensitive than the LSTM all through training; at the end, 0.09 (LSTM), 0.03 (softmax) and 0.02 (ReLU).",
+        ),
+        ("vasudeva/mrpc", "positions") => {
+            ("Figure 8 (a)", "The LSTM is more sensitive to later tokens; RoBERTa is uniform, with bumps at <s>.")
+        }
+        ("vasudeva/qqp", "positions") => {
+            ("Figure 8 (b)", "The LSTM is more sensitive to later tokens; RoBERTa is uniform, with bumps at <s>.")
+        }
+        ("vasudeva/qqp-variance", "sensitivity" | "positions") => {
+            ("Figure 16", "As with variance 15: the LSTM is more sensitive, and most to recent tokens.")
+        }
+        ("vasudeva/qqp-validation", "sensitivity") => {
+            ("Figure 17", "As on the training set: RoBERTa is less sensitive than the LSTM.")
+        }
+        ("vasudeva/qqp-gpt2", "sensitivity") => {
+            ("Figure 18", "GPT-2 is more sensitive than RoBERTa, and far less than the LSTM.")
+        }
+        ("vasudeva/qqp-gpt2", "positions") => {
+            ("Figure 18", "GPT-2's profile is more like the LSTM's: higher at recent tokens.")
+        }
+        ("vasudeva/qqp-depth", "sensitivity") => (
+            "Figure 19",
+            "LSTMs are alike at all depths; RoBERTa with 4 layers is slightly less sensitive than with 8 or 12, and all are below the LSTMs.",
+        ),
+        ("vasudeva/robustness", "corruptions-2") => (
+            "Figure 9",
+            "ViTs are less sensitive and more accurate than CNNs on almost all corruptions; augmentation and regularisation lower sensitivity and help, most on noise and blur.",
+        ),
+        ("vasudeva/robustness", "corruptions-1") => ("Figure 14", "As at severity 2; the gains are smaller."),
+        ("vasudeva/robustness", "corruptions-2-end") => {
+            ("Figure 15", "Less sensitive networks are more accurate on most corruptions.")
+        }
+        _ => ("", ""),
     }
 }

@@ -17,6 +17,8 @@ const TOP: f64 = 28.0;
 const TOP_UNTITLED: f64 = 8.0;
 const BOTTOM: f64 = 48.0;
 const BOTTOM_UNLABELLED: f64 = 24.0;
+/// More room below where names on the horizontal axis are turned.
+const TURNED: f64 = 52.0;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 24.0;
 /// A colour bar's room at the right.
@@ -50,7 +52,8 @@ impl Figure {
                 };
                 draw_panel(&mut body, panel, &frame, row * columns + column);
             }
-            y = top + height + if labelled { BOTTOM } else { BOTTOM_UNLABELLED };
+            let turned = panels.iter().any(|panel| has_long_names(panel, cell_width - LEFT - RIGHT));
+            y = top + height + if labelled { BOTTOM } else { BOTTOM_UNLABELLED } + if turned { TURNED } else { 0.0 };
         }
         if let Some(bar) = &self.colour_bar {
             draw_colour_bar(&mut body, bar, usable + 8.0, legend + TOP, height.min(240.0));
@@ -113,12 +116,24 @@ fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, place: usize) {
     );
 }
 
+/// Whether the names on a panel's horizontal axis do not fit beside each other.
+fn has_long_names(panel: &Panel, width: f64) -> bool {
+    let room = width / panel.x.names.len().max(1) as f64;
+    panel.x.names.iter().any(|(_, name)| text_width(name) > room)
+}
+
 fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler) {
+    let turned = has_long_names(panel, frame.right - frame.left);
     for (value, name) in &x.ticks {
         let Some(at) = x.at(*value).filter(|at| (frame.left - 0.5..=frame.right + 0.5).contains(at)) else { continue };
         line(svg, (at, frame.top), (at, frame.bottom), GRID, "");
         line(svg, (at, frame.bottom), (at, frame.bottom + 4.0), "#888", "");
-        text(svg, at, frame.bottom + 17.0, "middle", "font-size=\"12\"", name);
+        if turned {
+            let turn = format!("font-size=\"12\" transform=\"rotate(-38 {at:.1} {:.1})\"", frame.bottom + 13.0);
+            text(svg, at + 3.0, frame.bottom + 15.0, "end", &turn, name);
+        } else {
+            text(svg, at, frame.bottom + 17.0, "middle", "font-size=\"12\"", name);
+        }
     }
     for (value, name) in &y.ticks {
         let Some(at) = y.at(*value).filter(|at| (frame.top - 0.5..=frame.bottom + 0.5).contains(at)) else { continue };
@@ -187,6 +202,20 @@ fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler)
                 if let (Some(from), Some(to)) = (at(*low, *py), at(*high, *py)) {
                     draw_interval(svg, from, to, (0.0, 3.0), style);
                 }
+            }
+        }
+        Mark::Cells { cells } => {
+            for (px, py, value, name) in cells {
+                let corners = at(px - 0.5, py + 0.5).zip(at(px + 0.5, py - 0.5));
+                let Some(((left, top), (right, bottom))) = corners else { continue };
+                let _ = write!(
+                    svg,
+                    "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"><title>{}</title></rect>",
+                    right - left,
+                    bottom - top,
+                    viridis(*value),
+                    escape(name)
+                );
             }
         }
         Mark::Level(value, name) => {
@@ -274,7 +303,12 @@ fn draw_colour_bar(svg: &mut String, bar: &ColourBar, left: f64, top: f64, heigh
     }
     for part in [0.0, 0.5, 1.0] {
         let value = bar.low + part * (bar.high - bar.low);
-        let value = if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
+        let decimals = if value.fract() == 0.0 {
+            0
+        } else {
+            (1.0 - (bar.high - bar.low).log10().floor()).clamp(1.0, 6.0) as usize
+        };
+        let value = format!("{value:.decimals$}");
         text(svg, left + 17.0, top + (1.0 - part) * height + 4.0, "start", "font-size=\"12\"", &value);
     }
     text(svg, left + 6.0, top - 9.0, "middle", "font-size=\"12\"", &bar.label);

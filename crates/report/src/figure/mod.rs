@@ -74,6 +74,11 @@ pub enum Mark {
         /// How they look.
         style: Style,
     },
+    /// Squares of side 1 around (x, y), coloured by a value from 0 to 1; hovering in a browser shows their text.
+    Cells {
+        /// x, y, value and what hovering shows.
+        cells: Vec<(f64, f64, f64, String)>,
+    },
     /// A dashed line across the panel at this y, with a text.
     Level(f64, String),
     /// A dashed line down the panel at this x.
@@ -154,6 +159,9 @@ impl Mark {
             }
             Mark::LevelIntervals { points, .. } => {
                 points.iter().flat_map(|(y, low, high)| [(*low, *y), (*high, *y)]).collect()
+            }
+            Mark::Cells { cells } => {
+                cells.iter().flat_map(|(x, y, ..)| [(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)]).collect()
             }
             Mark::Level(..) | Mark::Moment(_) => Vec::new(),
         }

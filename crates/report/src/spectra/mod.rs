@@ -11,7 +11,7 @@ use pudica_theory::spectra::degrees::share_up_to;
 use pudica_theory::spectra::{
     Architecture, Estimate, Family, Kernel, Summary, cube_spectrum, infinite_spectrum, summarise,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::experiments::{Findings, Table, number};
 use crate::{figure_files, page, write_text};
@@ -171,37 +171,24 @@ fn table_of_all(kinds: &[Kind]) -> String {
 }
 
 fn html(plan: &SpectraPlan, findings: &Findings, computed: usize, planned: usize) -> String {
-    let heading = page::Heading {
-        title: &plan.title,
-        source: &plan.source,
-        about: &plan.about,
-        badge: "quick",
-        scale: &plan.scale,
-        scale_words: "The paper has no such experiment: nothing here repeats a published number.",
-    };
-    let counts = format!(
-        "<div class=\"counts\"><div><b>{planned}</b> networks planned</div><div><b>{computed}</b> computed</div></div>\n"
-    );
-    let settings: Map<String, Value> = match serde_json::to_value(&plan.settings) {
-        Ok(Value::Object(settings)) => settings,
-        _ => Map::new(),
-    };
-    let rows: String = settings
-        .iter()
-        .map(|(key, value)| format!("<tr><th>{key}</th><td>{}</td></tr>", page::escape(&value.to_string())))
-        .collect();
-    let mut html = page::opening(&heading) + &counts;
-    findings.figures.iter().for_each(|drawn| html += &page::figure(drawn));
-    findings.tables.iter().for_each(|table| html += &page::table(table));
-    let _ = writeln!(
-        html,
-        "<section><details><summary>Settings</summary><table class=\"settings\"><tbody>{rows}</tbody></table></details></section>\n\
-         <section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a>, \
-         <a href=\"summary.json\">summary.json</a>, <a href=\"figures\">figures/</a> (SVG and PNG), networks/ (both kernels of every \
-         network). Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
-        page::escape(&plan.command()),
-        page::escape(&plan.program),
-        page::escape(&plan.recipe_text)
-    );
-    html
+    page::whole(&page::Sheet {
+        heading: page::Heading {
+            title: &plan.title,
+            source: &plan.source,
+            about: &plan.about,
+            badge: "quick",
+            scale: &plan.scale,
+            scale_words: "The paper has no such experiment: nothing here repeats a published number.",
+        },
+        counts: vec![(planned.to_string(), "networks planned"), (computed.to_string(), "computed")],
+        findings,
+        problems: Vec::new(),
+        settings: page::settings_table(&plan.settings),
+        repeat: page::Repeat {
+            command: &plan.command(),
+            program: &plan.program,
+            recipe_text: &plan.recipe_text,
+            folder: "networks/ (both kernels of every network)",
+        },
+    })
 }

@@ -214,42 +214,32 @@ fn all_points(settings: &[Setting]) -> String {
 
 fn html(plan: &SyntheticPlan, findings: &Findings, (made, planned): (usize, usize), seconds: f64) -> String {
     let paper = plan.scale == "paper" && plan.overrides.is_empty();
-    let heading = page::Heading {
-        title: &plan.title,
-        source: &plan.source,
-        about: &plan.about,
-        badge: if paper { "paper" } else { "quick" },
-        scale: &plan.scale,
-        scale_words: if paper {
-            "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours."
-        } else {
-            "Fewer settings, runs or epochs than the paper: compare trends with the published ones, not absolute values."
+    page::whole(&page::Sheet {
+        heading: page::Heading {
+            title: &plan.title,
+            source: &plan.source,
+            about: &plan.about,
+            badge: if paper { "paper" } else { "quick" },
+            scale: &plan.scale,
+            scale_words: if paper {
+                "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours."
+            } else {
+                "Fewer settings, runs or epochs than the paper: compare trends with the published ones, not absolute values."
+            },
         },
-    };
-    let counts = format!(
-        "<div class=\"counts\"><div><b>{planned}</b> runs planned</div><div><b>{made}</b> made</div><div><b>{:.1}</b> minutes of computing</div></div>\n",
-        seconds / 60.0
-    );
-    let settings: Map<String, Value> = match serde_json::to_value(&plan.settings) {
-        Ok(Value::Object(settings)) => settings,
-        _ => Map::new(),
-    };
-    let rows: String = settings
-        .iter()
-        .map(|(key, value)| format!("<tr><th>{key}</th><td>{}</td></tr>", page::escape(&value.to_string())))
-        .collect();
-    let mut html = page::opening(&heading) + &counts;
-    findings.figures.iter().for_each(|drawn| html += &page::figure(drawn));
-    findings.tables.iter().for_each(|table| html += &page::table(table));
-    let _ = writeln!(
-        html,
-        "<section><details><summary>Settings</summary><table class=\"settings\"><tbody>{rows}</tbody></table></details></section>\n\
-         <section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a>, \
-         <a href=\"summary.json\">summary.json</a>, <a href=\"predictors.json\">predictors.json</a>, <a href=\"figures\">figures/</a> (SVG and \
-         PNG), runs/ (the curves of every run). Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
-        page::escape(&plan.command()),
-        page::escape(&plan.program),
-        page::escape(&plan.recipe_text)
-    );
-    html
+        counts: vec![
+            (planned.to_string(), "runs planned"),
+            (made.to_string(), "made"),
+            (format!("{:.1}", seconds / 60.0), "minutes of computing"),
+        ],
+        findings,
+        problems: Vec::new(),
+        settings: page::settings_table(&plan.settings),
+        repeat: page::Repeat {
+            command: &plan.command(),
+            program: &plan.program,
+            recipe_text: &plan.recipe_text,
+            folder: "predictors.json, runs/ (the curves of every run)",
+        },
+    })
 }

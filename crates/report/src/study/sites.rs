@@ -1,0 +1,87 @@
+//! Figures 8 and 16 to 18, and their counterpart for images: sensitivity at every patch, and at every token counted from the end.
+
+use pudica_lab::statistics::Mean;
+
+use super::group::{Group, Uncertain, averaged};
+use super::{Context, legend};
+use crate::experiments::Drawn;
+use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
+
+/// The mean over runs at each site of their last evaluation.
+fn profile(group: &Group) -> Vec<Mean> {
+    let last: Vec<_> = group.runs.iter().filter_map(|run| run.points.last()).map(|point| &point.sites).collect();
+    let sites = last.iter().map(|sites| sites.len()).min().unwrap_or(0);
+    let at = |site: usize| {
+        let values = last.iter().map(|sites| Uncertain { value: sites[site].mean, std_error: sites[site].std_error });
+        averaged(&values.collect::<Vec<_>>())
+    };
+    (0..sites).filter_map(at).collect()
+}
+
+/// A map of patches for each network of images.
+pub fn patches(context: &Context) -> Option<Drawn> {
+    let maps: Vec<(&Group, Vec<Mean>)> = context
+        .groups
+        .iter()
+        .filter(|group| !group.config.model.kind.reads_text())
+        .map(|group| (group, profile(group)))
+        .filter(|(_, profile)| !profile.is_empty())
+        .collect();
+    let high = maps.iter().flat_map(|(_, profile)| profile).map(|mean| mean.mean).reduce(f64::max)?;
+    let high = if high > 0.0 { high } else { 1.0 };
+    let panel = |(group, profile): &(&Group, Vec<Mean>)| {
+        let side = (profile.len() as f64).sqrt().ceil().max(1.0) as usize;
+        let cells = profile.iter().enumerate().map(|(site, mean)| {
+            // Patches go row by row from the top, the axis upwards.
+            let (x, y) = (site % side, side - 1 - site / side);
+            let told = format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high);
+            (x as f64, y as f64, mean.mean / high, told)
+        });
+        let half = |label: &str| Axis::whole(label).within(-0.5, side as f64 - 0.5);
+        Panel {
+            title: group.label.clone(),
+            x: half(""),
+            y: half(""),
+            marks: vec![Mark::Cells { cells: cells.collect() }],
+        }
+    };
+    let panels: Vec<Panel> = maps.iter().map(panel).collect();
+    let columns = panels.len().clamp(1, 3);
+    let colour_bar = Some(ColourBar { label: "sensitivity".into(), low: 0.0, high });
+    Some(context.drawn(
+        "patches",
+        "Sensitivity by patch",
+        "Share of touches of each patch that change the predicted class, at the end of training; mean over runs. Hovering over a patch in a browser \
+         shows its 95 % interval.",
+        Figure { panels, columns, colour_bar, ..Figure::default() },
+    ))
+}
+
+/// The profile over token positions, all texts aligned at their ends.
+pub fn positions(context: &Context) -> Option<Drawn> {
+    let texts = context.groups.iter().filter(|group| group.config.model.kind.reads_text());
+    let profiles: Vec<(&Group, Vec<(f64, Mean)>)> = texts
+        .map(|group| {
+            let from_end = profile(group).into_iter().enumerate().map(|(site, mean)| (-(site as f64), mean));
+            (group, from_end.collect())
+        })
+        .filter(|(_, profile): &(&Group, Vec<_>)| !profile.is_empty())
+        .collect();
+    if profiles.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        title: String::new(),
+        x: Axis::linear("token position, 0 is the last one"),
+        y: Axis::linear("sensitivity"),
+        marks: profiles.iter().flat_map(|(group, profile)| group.marks(profile)).collect(),
+    };
+    Some(context.drawn(
+        "positions",
+        "Sensitivity by token position",
+        "Share of touches of the token at each position that change the predicted class, at the end of training, texts aligned at their last token. \
+         Far to the left few texts are long enough, and intervals are wide. Bands are 95 % intervals: over runs where there are several, over \
+         texts where there is one.",
+        Figure { panels: vec![panel], columns: 1, legend: legend(&context.groups), ..Figure::default() },
+    ))
+}
