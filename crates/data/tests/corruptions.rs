@@ -236,7 +236,7 @@ fn spatter_leaves_most_of_the_picture_and_has_its_colours() {
         let wet = made(&grey(60, 40), "spatter", severity);
         for pixel in wet.pixels().chunks(3) {
             let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(|value| i32::from(value) - 60);
-            assert!(red >= 0 && red <= 88 && green == blue && (green - red * 238 / 175).abs() <= 2, "{pixel:?}");
+            assert!((0..=88).contains(&red) && green == blue && (green - red * 238 / 175).abs() <= 2, "{pixel:?}");
         }
         let touched = wet.pixels().chunks(3).filter(|pixel| pixel[0] > 60).count() as f64 / (40.0 * 1024.0);
         assert!((0.001..0.6).contains(&touched), "severity {severity}: {touched}");

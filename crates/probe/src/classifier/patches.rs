@@ -48,9 +48,8 @@ impl PatchGrid {
     fn changed(&self, picture: &[f32], patch: usize, mut change: impl FnMut(usize, f32) -> f32) -> Vec<f32> {
         let mut touched = picture.to_vec();
         for start in self.rows(patch) {
-            for at in start..start + self.side {
-                touched[at] = change(at, touched[at]);
-            }
+            let row = &mut touched[start..start + self.side];
+            (start..).zip(row).for_each(|(at, value)| *value = change(at, *value));
         }
         touched
     }

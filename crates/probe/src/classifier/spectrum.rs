@@ -119,9 +119,9 @@ fn largest_eigenpair(mut matrix: Vec<Vec<f64>>) -> (f64, Vec<f64>) {
         };
         matrix.iter_mut().for_each(rotate);
         vectors.iter_mut().for_each(rotate);
-        for at in 0..size {
-            let (up, down) = (matrix[p][at], matrix[q][at]);
-            (matrix[p][at], matrix[q][at]) = (cosine * up - sine * down, sine * up + cosine * down);
+        let (above, below) = matrix.split_at_mut(q);
+        for (up, down) in above[p].iter_mut().zip(&mut below[0]) {
+            (*up, *down) = (cosine * *up - sine * *down, sine * *up + cosine * *down);
         }
     }
     let top = (1..size).fold(0, |best, at| if matrix[at][at] > matrix[best][best] { at } else { best });
