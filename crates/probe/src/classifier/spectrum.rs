@@ -137,8 +137,8 @@ mod tests {
     use super::super::{LossHessian, picture_batches};
     use super::*;
     use pudica_nn::Device;
-    use pudica_nn::classifier::Model;
-    use pudica_nn::vision::{Images, Pictures, VisionConfig};
+    use pudica_nn::classifier::{Classifier, Model};
+    use pudica_nn::vision::{Images, Pictures, VisionConfig, VitSmallConfig};
 
     /// A symmetric matrix, row by row.
     struct Matrix(Vec<Vec<f64>>);
@@ -287,6 +287,43 @@ mod tests {
         assert!(
             (found.value - largest).abs() < 1e-3 * largest && found.residual < 5e-3 * largest,
             "{found:?} {largest}"
+        );
+    }
+
+    /// A transformer's Hessian in f32, along a random direction and along a sharp one, against the same in f64, where the differences are
+    /// exact to many digits.
+    #[test]
+    fn a_transformers_hessian_in_f32_is_that_in_f64() {
+        let images = Images { channels: 1, side: 8, classes: 3 };
+        let (dim, depth, heads, dim_head, mlp) = (8, 2, 2, 4, 16);
+        let config =
+            VisionConfig::VitSmall(VitSmallConfig { images, dim, depth, heads, dim_head, mlp, ..Default::default() });
+        let weights = config.initial_weights(4).unwrap();
+        let pictures = random_pictures(12, [1, 8, 8]);
+        let batches: Vec<_> = picture_batches(&pictures, &[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2], 12).collect();
+        let on = |device: &Device| Model::new(&config, &weights, &config.initial_buffers(), device).unwrap();
+        let (single, double) = (on(&Device::cpu()), on(&Device::cpu().double()));
+        let single = LossHessian::<_, f32>::new(&single, &batches, 0).unwrap();
+        let double = LossHessian::<_, f64>::new(&double, &batches, 0).unwrap();
+        assert!(
+            double.step_error() < 1e-4 && single.step_error() < 0.05,
+            "{} {}",
+            double.step_error(),
+            single.step_error()
+        );
+        let mut stream = Stream::new(0, "directions", 0);
+        let random: Vec<f64> = (0..single.size()).map(|_| stream.normal()).collect();
+        let sharp = double.apply(&double.apply(&random).unwrap()).unwrap();
+        for vector in [random, sharp] {
+            let (single, double) = (single.apply(&vector).unwrap(), double.apply(&vector).unwrap());
+            let error = length(single.iter().zip(&double).map(|(a, b)| a - b)) / length(double.into_iter());
+            assert!(error < 0.02, "{error}");
+        }
+        let (single, double) =
+            (top_eigenvalue(&single, 30, 1e-2, 0).unwrap(), top_eigenvalue(&double, 30, 1e-3, 0).unwrap());
+        assert!(
+            (single.value / double.value - 1.0).abs() < 0.02 && single.residual < 0.1 * single.value,
+            "{single:?} {double:?}"
         );
     }
 

@@ -108,7 +108,8 @@ mod tests {
 
     use super::super::testing::{linear, perceptron, random_pictures};
     use super::*;
-    use pudica_nn::vision::{Images, Pictures};
+    use pudica_nn::Device;
+    use pudica_nn::vision::{ConvMixerConfig, Images, Pictures, VisionConfig};
 
     fn pictures(count: usize) -> Pictures {
         Pictures::new([0.6, -0.8, 0.0, 0.0].repeat(count), [1, 2, 2]).unwrap()
@@ -155,6 +156,25 @@ mod tests {
         assert_eq!(measure(1e-3), measure(1e-3));
         let ratio = measure(2e-3).output_shift_l2.mean / measure(1e-3).output_shift_l2.mean;
         assert!((ratio - 2.0).abs() < 0.02, "{ratio}");
+    }
+
+    /// BatchNorm computes by its running statistics: what an image answers does not depend on the images beside it.
+    #[test]
+    fn images_answer_alone_in_networks_with_batch_norm() {
+        let images = Images { channels: 1, side: 4, classes: 3 };
+        let config = VisionConfig::ConvMixer(ConvMixerConfig { images, patch: 2, dim: 4, depth: 1, kernel: 3 });
+        let mut buffers = config.initial_buffers();
+        buffers.data_mut().iter_mut().enumerate().for_each(|(at, value)| *value += 0.1 * (at % 3) as f32);
+        let model = Model::new(&config, &config.initial_weights(1).unwrap(), &buffers, &Device::cpu()).unwrap();
+        let pictures = random_pictures(2, [1, 4, 4]);
+        let noise = WeightNoise { deviation: 0.05, draws: 3 };
+        let shift = |chosen: &[usize]| {
+            let found = weight_noise(&model, [pictures.select(chosen).unwrap()], &noise, 0).unwrap();
+            found.output_shift_l1.mean
+        };
+        let (alone, together) = ((shift(&[0]) + shift(&[1])) / 2.0, shift(&[0, 1]));
+        assert!(alone > 1e-3 && (alone - together).abs() < 1e-5 * alone, "{alone} {together}");
+        assert_eq!(model.moved(&vec![0.5; model.weights().unwrap().data().len()]).unwrap().buffers().unwrap(), buffers);
     }
 
     #[test]
