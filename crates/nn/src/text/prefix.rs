@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{Int, Tensor, TensorData};
 
 use super::lstm::weights;
-use super::recurrence::{LayerState, lstm_step};
+use super::recurrence::{LayerState, lstm_advance};
 use super::{Gpt2Config, LstmConfig, Sequences, TextConfig, Touch};
 use crate::NnError;
 use crate::classifier::{Classifier, Model, Pass};
@@ -18,7 +18,7 @@ use crate::layers::to_vec;
 /// Touched sequences that are computed together.
 const TOGETHER: usize = 256;
 
-/// Touches at so many neighbouring tokens are computed together from the first of them on, where they are fewer: a few tokens more,
+/// Touches at neighbouring tokens, this share of the longest sequence, are computed together from the first of them on: a few tokens more,
 /// but larger multiplications.
 const NEIGHBOURS: usize = 8;
 
@@ -44,10 +44,11 @@ impl Model<TextConfig> {
             }
             at.entry(touch.position).or_default().push(index);
         }
+        let span = base.ids.iter().map(Vec::len).max().unwrap_or(0).div_ceil(NEIGHBOURS);
         let mut groups: Vec<Group> = Vec::new();
         for (position, mut members) in at {
             match groups.last_mut() {
-                Some(group) if position < group.position + NEIGHBOURS && group.members.len() < TOGETHER => {
+                Some(group) if position < group.position + span && group.members.len() < TOGETHER => {
                     group.members.append(&mut members);
                 }
                 _ => groups.push(Group { position, members }),
@@ -88,21 +89,22 @@ struct Job<'a> {
 type Put<'a> = &'a mut dyn FnMut(&[usize], Tensor<2>) -> Result<(), NnError>;
 
 impl Job<'_> {
-    /// The sequences of these touches from `position` on.
-    fn rest(&self, members: &[usize], position: usize) -> Sequences {
-        let touch = |index: &usize| {
-            let touch = &self.touches[*index].1;
-            Some(Touch { position: touch.position - position, noise: touch.noise.clone() })
-        };
-        let ids = |index: &usize| self.base.ids[self.touches[*index].0][position..].to_vec();
-        Sequences { ids: members.iter().map(ids).collect(), touches: members.iter().map(touch).collect() }
+    /// The sequences of these touches, each from a token on.
+    fn rest(&self, members: impl Iterator<Item = (usize, usize)>) -> Sequences {
+        let mut rest = Sequences::default();
+        for (index, position) in members {
+            let (sequence, touch) = &self.touches[index];
+            rest.ids.push(self.base.ids[*sequence][position..].to_vec());
+            rest.touches.push(Some(Touch { position: touch.position - position, noise: touch.noise.clone() }));
+        }
+        rest
     }
 
     /// Everything from the first token on.
     fn whole(&self, put: Put) -> Result<(), NnError> {
         let all: Vec<usize> = (0..self.touches.len()).collect();
         for members in all.chunks(TOGETHER) {
-            put(members, self.model.scores(&self.rest(members, 0))?)?;
+            put(members, self.model.scores(&self.rest(members.iter().map(|index| (*index, 0))))?)?;
         }
         Ok(())
     }
@@ -115,8 +117,9 @@ impl Job<'_> {
         let known = recorder.unwrap_or_default();
         for Group { position, members } in groups {
             for members in members.chunks(TOGETHER) {
-                let batch = self.rest(members, *position).padded(config.length - position, device);
-                let sequences = self.sequences_of(members);
+                let rest = self.rest(members.iter().map(|index| (*index, *position)));
+                let batch = rest.padded(config.length - position, device);
+                let sequences = self.rows(members.iter().map(|index| self.touches[*index].0));
                 let cut = |known: &Tensor<3>| known.clone().narrow(1, 0, *position).select(0, sequences.clone());
                 let before: Option<Vec<_>> = (*position > 0).then(|| known.iter().map(cut).collect());
                 put(members, config.run(&parameters, batch, before.as_deref(), &mut None, &Pass::Evaluate)?)?;
@@ -125,46 +128,61 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// The states go through the sequences once, token by token; from each token on, its touched copies go their own way.
+    /// The states go through the sequences once, and are noted where groups begin. As no token knows its position, the touched rests of all
+    /// groups are then computed side by side.
     fn lstm(&self, config: &LstmConfig, groups: Vec<Group>, put: Put) -> Result<(), NnError> {
         let device = self.model.device();
         let parameters = self.model.parameters(false);
         let layers = (0..config.layers).map(|layer| weights(&parameters, layer)).collect::<Result<Vec<_>, _>>()?;
-        let count = self.base.ids.len();
-        let zeros = Tensor::<2>::zeros([count, config.d], device.constant());
+        let zeros = Tensor::<2>::zeros([self.base.ids.len(), config.d], device.constant());
         let mut states = vec![LayerState { hidden: zeros.clone(), cell: zeros }; config.layers];
-        let mut token = 0;
-        for Group { position, mut members } in groups {
-            for at in token..position {
+        let mut noted = vec![(Vec::new(), Vec::new()); config.layers];
+        let (mut token, mut starts) = (0, Vec::new());
+        for Group { position, members } in groups {
+            if position > token {
                 // A sequence that has ended goes on with its last token: nobody asks for its state any more.
-                let ids = self.base.ids.iter().map(|ids| vec![ids[at.min(ids.len() - 1)]]);
-                let mut x = config.embed(&parameters, &Sequences::new(ids.collect()).packed(device))?;
+                let piece = |ids: &Vec<u32>| (token..position).map(|at| ids[at.min(ids.len() - 1)]).collect();
+                let piece = Sequences::new(self.base.ids.iter().map(piece).collect());
+                let mut x = config.embed(&parameters, &piece.packed(device))?;
                 for (state, weights) in states.iter_mut().zip(&layers) {
-                    *state = lstm_step(x, weights, state.clone());
-                    x = state.hidden.clone();
+                    (x, *state) = lstm_advance(x, weights.clone(), state.clone());
                 }
+                token = position;
             }
-            token = position;
-            // The longest first, as they are packed: then states need no other order.
-            members.sort_by_key(|index| std::cmp::Reverse(self.base.ids[self.touches[*index].0].len()));
-            for members in members.chunks(TOGETHER) {
-                let sequences = self.sequences_of(members);
-                let pick = |x: &Tensor<2>| x.clone().select(0, sequences.clone());
-                let start: Vec<LayerState> = states
-                    .iter()
-                    .map(|state| LayerState { hidden: pick(&state.hidden), cell: pick(&state.cell) })
-                    .collect();
-                let batch = self.rest(members, position).packed(device);
-                put(members, config.run(&parameters, batch, Some(&start), &Pass::Evaluate)?)?;
+            let sequences = self.rows(members.iter().map(|index| self.touches[*index].0));
+            for ((hidden, cell), state) in noted.iter_mut().zip(&states) {
+                hidden.push(state.hidden.clone().select(0, sequences.clone()));
+                cell.push(state.cell.clone().select(0, sequences.clone()));
             }
+            starts.extend(members.into_iter().map(|index| (index, position)));
+        }
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let noted: Vec<LayerState> = noted
+            .into_iter()
+            .map(|(hidden, cell)| LayerState { hidden: Tensor::cat(hidden, 0), cell: Tensor::cat(cell, 0) })
+            .collect();
+        // The longest first, as they are packed: then states need no other order.
+        let tokens = |(index, position): (usize, usize)| self.base.ids[self.touches[index].0].len() - position;
+        let mut order: Vec<usize> = (0..starts.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse(tokens(starts[*at])));
+        for order in order.chunks(TOGETHER) {
+            let rows = self.rows(order.iter().copied());
+            let pick = |x: &Tensor<2>| x.clone().select(0, rows.clone());
+            let start = noted.iter().map(|state| LayerState { hidden: pick(&state.hidden), cell: pick(&state.cell) });
+            let start: Vec<LayerState> = start.collect();
+            let batch = self.rest(order.iter().map(|at| starts[*at])).packed(device);
+            let members: Vec<usize> = order.iter().map(|at| starts[*at].0).collect();
+            put(&members, config.run(&parameters, batch, Some(&start), &Pass::Evaluate)?)?;
         }
         Ok(())
     }
 
-    /// The sequence of each touch, on the device.
-    fn sequences_of(&self, members: &[usize]) -> Tensor<1, Int> {
-        let sequences: Vec<i64> = members.iter().map(|index| self.touches[*index].0 as i64).collect();
-        let count = sequences.len();
-        Tensor::from_data(TensorData::new(sequences, [count]), self.model.device().integers())
+    /// Indices on the device.
+    fn rows(&self, rows: impl Iterator<Item = usize>) -> Tensor<1, Int> {
+        let rows: Vec<i64> = rows.map(|row| row as i64).collect();
+        let count = rows.len();
+        Tensor::from_data(TensorData::new(rows, [count]), self.model.device().integers())
     }
 }

@@ -12,7 +12,7 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
-use burn::tensor::{Shape, Slice, Tensor, activation};
+use burn::tensor::{Shape, Slice, Tensor};
 
 /// The parameters of one layer, gates in PyTorch's order: input, forget, cell, output.
 #[derive(Clone)]
@@ -52,15 +52,18 @@ pub(super) fn lstm_layer(
     Tensor::from_dispatch(<Dispatch as Recur>::recur(inputs, input, state, bias, hidden, cell, sizes.to_vec()))
 }
 
-/// One step of one layer, without a gradient: inputs [sequences, inputs].
-pub(super) fn lstm_step(inputs: Tensor<2>, weights: &LayerWeights, before: LayerState) -> LayerState {
-    let hidden = weights.state.dims()[1];
-    let gates = inputs.matmul(weights.input.clone().transpose())
-        + before.hidden.matmul(weights.state.clone().transpose())
-        + weights.bias.clone().unsqueeze();
-    let gate = |at: usize| gates.clone().narrow(1, at * hidden, hidden);
-    let cell = activation::sigmoid(gate(1)) * before.cell + activation::sigmoid(gate(0)) * gate(2).tanh();
-    LayerState { hidden: activation::sigmoid(gate(3)) * cell.clone().tanh(), cell }
+/// The hidden states [tokens, hidden] of one layer, and where it stands at the end, of sequences of one length, without a gradient: inputs
+/// [tokens, inputs], all first tokens before all second ones.
+pub(super) fn lstm_advance(inputs: Tensor<2>, weights: LayerWeights, start: LayerState) -> (Tensor<2>, LayerState) {
+    let (tokens, sequences) = (inputs.dims()[0], start.cell.dims()[0]);
+    let sizes = vec![sequences; tokens / sequences];
+    let [inputs, input, state, hidden, cell] =
+        [inputs, weights.input, weights.state, start.hidden, start.cell].map(Tensor::into_dispatch);
+    let bias = weights.bias.into_dispatch();
+    let (states, cell) = <Dispatch as Recur>::advance(inputs, input, state, bias, hidden, cell, sizes);
+    let states = Tensor::<2>::from_dispatch(states);
+    let hidden = states.clone().narrow(0, tokens - sequences, sequences);
+    (states, LayerState { hidden, cell: Tensor::from_dispatch(cell) })
 }
 
 #[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
@@ -74,6 +77,17 @@ trait Recur: Backend {
         cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self>;
+
+    /// The same with the cells at the end, of sequences of one length.
+    fn advance(
+        inputs: FloatTensor<Self>,
+        input_weight: FloatTensor<Self>,
+        state_weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
+        sizes: Vec<usize>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
 /// What a layer is computed from.
@@ -94,8 +108,21 @@ impl Recur for Flex {
         cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self> {
+        Self::advance(inputs, input_weight, state_weight, bias, hidden, cell, sizes).0
+    }
+
+    fn advance(
+        inputs: FloatTensor<Self>,
+        input_weight: FloatTensor<Self>,
+        state_weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
+        sizes: Vec<usize>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let learnt = [inputs, input_weight, state_weight, bias];
-        forward::<Self>(Given { learnt, start: [hidden, cell] }, &sizes).0
+        let done = forward::<Self>(Given { learnt, start: [hidden, cell] }, &sizes, false);
+        (done.states, done.cell)
     }
 }
 
@@ -111,6 +138,18 @@ impl Recur for burn::backend::LibTorch {
         cell: FloatTensor<Self>,
         sizes: Vec<usize>,
     ) -> FloatTensor<Self> {
+        Self::advance(inputs, input_weight, state_weight, bias, hidden, cell, sizes).0
+    }
+
+    fn advance(
+        inputs: FloatTensor<Self>,
+        input_weight: FloatTensor<Self>,
+        state_weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
+        sizes: Vec<usize>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let given = [input_weight, state_weight, bias].map(|given| given.tensor);
         // cuDNN wants all parameters in one piece, PyTorch's second bias, which is zero here, at its end; else it copies them and complains.
         let [input_weight, state_weight, bias] = &given;
@@ -124,13 +163,13 @@ impl Recur for burn::backend::LibTorch {
         let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
         let sizes = tch::Tensor::from_slice(&sizes);
         let recorded = inputs.tensor.requires_grad() || joined.requires_grad();
-        let (states, _, _) =
+        let (states, _, cell) =
             tch::Tensor::lstm_data(&inputs.tensor, &sizes, &start, &views, true, 1, 0.0, recorded, false);
-        FloatTensor::<Self>::new(states)
+        (FloatTensor::<Self>::new(states), FloatTensor::<Self>::new(cell.squeeze_dim(0)))
     }
 }
 
-impl<B: Backend, C: CheckpointStrategy> Recur for Autodiff<B, C> {
+impl<B: Recur, C: CheckpointStrategy> Recur for Autodiff<B, C> {
     fn recur(
         inputs: FloatTensor<Self>,
         input_weight: FloatTensor<Self>,
@@ -145,11 +184,26 @@ impl<B: Backend, C: CheckpointStrategy> Recur for Autodiff<B, C> {
         let given = Given { learnt, start: [hidden, cell].map(|tensor| tensor.into_primitive()) };
         match Lstm.prepare::<C>(parents).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
-                let (output, saved) = forward::<B>(given, &sizes);
-                prepared.finish((saved, sizes), output)
+                let Done { states, saved, .. } = forward::<B>(given, &sizes, true);
+                prepared.finish((saved, sizes), states)
             }
-            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(given, &sizes).0),
+            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(given, &sizes, false).states),
         }
+    }
+
+    fn advance(
+        inputs: FloatTensor<Self>,
+        input_weight: FloatTensor<Self>,
+        state_weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cell: FloatTensor<Self>,
+        sizes: Vec<usize>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let [inputs, input_weight, state_weight, bias, hidden, cell] =
+            [inputs, input_weight, state_weight, bias, hidden, cell].map(|tensor| tensor.into_primitive());
+        let (states, cell) = B::advance(inputs, input_weight, state_weight, bias, hidden, cell, sizes);
+        (FloatTensor::<Self>::new(states), FloatTensor::<Self>::new(cell))
     }
 }
 
@@ -193,8 +247,18 @@ impl<T> Step<T> {
     }
 }
 
-/// The layer composed of a backend's operations. Saved: inputs, both weights, and the parts of every step.
-fn forward<B: Backend>(given: Given<FloatTensor<B>>, sizes: &[usize]) -> (FloatTensor<B>, Vec<FloatTensor<B>>) {
+/// What a layer computed.
+struct Done<T> {
+    /// The hidden states of all tokens.
+    states: T,
+    /// The cells after the last step.
+    cell: T,
+    /// For the backward pass, where one follows: inputs, both weights, and the parts of every step.
+    saved: Vec<T>,
+}
+
+/// The layer composed of a backend's operations.
+fn forward<B: Backend>(given: Given<FloatTensor<B>>, sizes: &[usize], save: bool) -> Done<FloatTensor<B>> {
     let [inputs, input_weight, state_weight, bias] = given.learnt;
     let mut saved = vec![inputs.clone(), input_weight.clone(), state_weight.clone()];
     let width = state_weight.shape()[1];
@@ -217,9 +281,11 @@ fn forward<B: Backend>(given: Given<FloatTensor<B>>, sizes: &[usize]) -> (FloatT
         let cell_tanh = B::float_tanh(cell.clone());
         hidden = B::float_mul(output.clone(), cell_tanh.clone());
         outputs.push(hidden.clone());
-        saved.extend(Step { input, forget, new, output, cell_before, cell_tanh, hidden_before }.parts());
+        if save {
+            saved.extend(Step { input, forget, new, output, cell_before, cell_tanh, hidden_before }.parts());
+        }
     }
-    (B::float_cat(outputs, 0), saved)
+    Done { states: B::float_cat(outputs, 0), cell, saved }
 }
 
 fn backward<B: Backend>(saved: Vec<FloatTensor<B>>, gradient: FloatTensor<B>, sizes: &[usize]) -> [FloatTensor<B>; 4] {
