@@ -191,7 +191,8 @@ impl Cohort {
 
     fn part_of(&self, flat: &Tensor<1>, member: usize) -> Result<Weights, NnError> {
         let count = self.layout.data().len();
-        self.layout.with_data(to_vec(flat.clone().slice([member * count..(member + 1) * count]))?)
+        let own = member * count..(member + 1) * count;
+        self.layout.with_data(to_vec(flat.clone().slice([own]))?)
     }
 
     /// All parameters as [R, parameters].

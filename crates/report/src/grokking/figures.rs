@@ -62,13 +62,15 @@ pub fn draw(record: &SweepRecord, tally: &Tally, groups: &[Group]) -> Vec<Drawn>
 }
 
 fn curves(groups: &[Group], note: &str) -> Figure {
-    let columns = groups.len().clamp(1, 3);
+    // One group has its four panels in a square; several have a column each, three beside each other.
+    let (together, columns) =
+        if groups.len() == 1 { (1, 2) } else { (groups.len().clamp(1, 3), groups.len().clamp(1, 3)) };
     let mut panels = Vec::new();
-    for some in groups.chunks(columns) {
+    for some in groups.chunks(together) {
         for (place, row) in ROWS.iter().enumerate() {
             for group in some {
                 let title = if place == 0 { group.label.clone() } else { String::new() };
-                let label = if place + 1 == ROWS.len() { "epoch" } else { "" };
+                let label = if place + columns / together >= ROWS.len() { "epoch" } else { "" };
                 let last = group.runs.iter().filter_map(|(run, _)| run.points.last()).map(|point| point.epoch).max();
                 let x = Axis::log(label).within(1.0, last.unwrap_or(1).max(2) as f64);
                 let y = match (row.log, row.name) {
@@ -85,7 +87,7 @@ fn curves(groups: &[Group], note: &str) -> Figure {
             }
             // A last row with fewer groups keeps its columns.
             let blank = || Panel { title: String::new(), x: Axis::linear(""), y: Axis::linear(""), marks: Vec::new() };
-            panels.extend((some.len()..columns).map(|_| blank()));
+            panels.extend((some.len()..together).map(|_| blank()));
         }
     }
     let named = [("training pairs", 6), ("test pairs", 1), ("sensitivity", 0), ("norm", 2)];

@@ -15,8 +15,11 @@ use crate::figure::{Axis, Figure, Mark, Panel};
 struct Other {
     name: &'static str,
     title: &'static str,
-    of: Box<dyn Fn(&StudyRun) -> Option<f64>>,
+    of: OfRun,
 }
+
+/// A number of a run; `None` where it was not measured.
+type OfRun = Box<dyn Fn(&StudyRun) -> Option<f64>>;
 
 fn others(context: &Context) -> Vec<Other> {
     let level = common_accuracy(&context.groups);
