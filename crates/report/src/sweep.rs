@@ -75,18 +75,7 @@ impl Sweep {
 
     /// How the runs stand.
     pub fn tally(&self) -> Tally {
-        let mut tally = Tally { runs: self.record.runs.len(), ..Tally::default() };
-        for summary in self.runs.iter().filter_map(|run| run.summary.as_ref()) {
-            *match (summary.outcome, summary.converged) {
-                (Outcome::Finished, true) => &mut tally.converged,
-                (Outcome::Finished, false) => &mut tally.discarded,
-                (Outcome::Failed, _) => &mut tally.failed,
-                (Outcome::Skipped, _) => &mut tally.skipped,
-            } += 1;
-            tally.seconds += summary.seconds;
-        }
-        tally.remaining = tally.runs - tally.converged - tally.discarded - tally.failed - tally.skipped;
-        tally
+        tally(self.record.runs.len(), self.runs.iter().filter_map(|run| run.summary.as_ref()))
     }
 
     /// The small print of every figure.
@@ -125,6 +114,22 @@ impl Sweep {
             "seconds_of_computing": tally.seconds,
         })
     }
+}
+
+/// How planned runs stand, by the summaries of those that have ended.
+pub fn tally<'a>(planned: usize, ended: impl Iterator<Item = &'a RunSummary>) -> Tally {
+    let mut tally = Tally { runs: planned, ..Tally::default() };
+    for summary in ended {
+        *match (summary.outcome, summary.converged) {
+            (Outcome::Finished, true) => &mut tally.converged,
+            (Outcome::Finished, false) => &mut tally.discarded,
+            (Outcome::Failed, _) => &mut tally.failed,
+            (Outcome::Skipped, _) => &mut tally.skipped,
+        } += 1;
+        tally.seconds += summary.seconds;
+    }
+    tally.remaining = tally.runs - tally.converged - tally.discarded - tally.failed - tally.skipped;
+    tally
 }
 
 /// A target's name as the paper writes it.

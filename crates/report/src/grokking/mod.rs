@@ -13,12 +13,13 @@ use pudica_lab::{Configuration, Outcome, Result, Tally};
 use serde_json::{Map, Value, json};
 
 use crate::experiments::{Findings, Table, number, with_interval};
+use crate::sweep::tally;
 use crate::{Report, figure_files, page, write_text};
 
 /// Writes `results.csv`, `summary.json`, `figures/` and `report.html` into the folder of the experiment, finished or not.
 pub fn write_grokking(folder: &Path) -> Result<Report> {
     let (record, runs) = read_grokking(folder)?;
-    let tally = tally(&record, &runs);
+    let tally = tally(record.runs.len(), runs.iter().filter_map(|run| run.summary.as_ref()));
     let groups = groups(&runs);
     let findings = Findings {
         figures: figures::draw(&record, &tally, &groups),
@@ -38,20 +39,6 @@ pub fn write_grokking(folder: &Path) -> Result<Report> {
     let page = folder.join("report.html");
     write_text(&page, &html(&record, &runs, &findings, &tally))?;
     Ok(Report { page, figures, tally })
-}
-
-fn tally(record: &SweepRecord, runs: &[GrokkingRun]) -> Tally {
-    let mut tally = Tally { runs: record.runs.len(), ..Tally::default() };
-    for summary in runs.iter().filter_map(|run| run.summary.as_ref()) {
-        *match summary.outcome {
-            Outcome::Finished => &mut tally.converged,
-            Outcome::Failed => &mut tally.failed,
-            Outcome::Skipped => &mut tally.skipped,
-        } += 1;
-        tally.seconds += summary.seconds;
-    }
-    tally.remaining = tally.runs - tally.converged - tally.failed - tally.skipped;
-    tally
 }
 
 /// Runs that differ in their seed alone.

@@ -14,7 +14,7 @@ mod sites;
 use std::path::Path;
 
 use pudica_lab::study::{Study, StudyRun, read_study};
-use pudica_lab::{Configuration, Outcome, Result, Tally, write_study_results};
+use pudica_lab::{Configuration, Result, Tally, write_study_results};
 use serde_json::{Map, Value, json};
 
 use self::group::{
@@ -23,13 +23,14 @@ use self::group::{
 use crate::experiments::{Drawn, Findings};
 use crate::figure::{Figure, Style};
 use crate::published::study_figure;
+use crate::sweep::tally;
 use crate::{Report, figure_files, page, write_text};
 
 /// Writes `results.csv` and `curves.csv` (both also as parquet), `summary.json`, `figures/` and `report.html` into the folder of a study,
 /// finished or not.
 pub fn write_study(folder: &Path) -> Result<Report> {
     let study = read_study(folder)?;
-    let tally = tally(&study);
+    let tally = tally(study.record.runs.len(), study.runs.iter().filter_map(|run| run.summary.as_ref()));
     let context = Context { study: &study, tally: &tally, groups: groups(&study) };
     let findings = findings(&context);
     let mut summary = json!({
@@ -122,20 +123,6 @@ fn network(group: &Group) -> Value {
         "label": group.label, "settings": group.config, "final": at_end,
         "runs": group.runs.iter().map(|run| json!({"id": run.id, "seed": run.config.seed})).collect::<Vec<_>>(),
     })
-}
-
-fn tally(study: &Study) -> Tally {
-    let mut tally = Tally { runs: study.record.runs.len(), ..Tally::default() };
-    for summary in study.runs.iter().filter_map(|run| run.summary.as_ref()) {
-        *match summary.outcome {
-            Outcome::Finished => &mut tally.converged,
-            Outcome::Failed => &mut tally.failed,
-            Outcome::Skipped => &mut tally.skipped,
-        } += 1;
-        tally.seconds += summary.seconds;
-    }
-    tally.remaining = tally.runs - tally.converged - tally.failed - tally.skipped;
-    tally
 }
 
 fn html(context: &Context, findings: &Findings) -> String {
