@@ -4,10 +4,10 @@ use std::path::Path;
 
 use pudica_data::images::Split;
 use pudica_data::text::{PairEncoder, Pairs, TextSet, Vocabulary};
-use pudica_nn::classifier::{Classifier, Model, predicted};
+use pudica_nn::classifier::{Classifier, Model};
 use pudica_nn::text::{Sequences, TextConfig};
-use pudica_probe::classifier::{EmbeddingNoise, Sequence, WordReplacement};
-use pudica_probe::{LabelDiffers, Nudge, Plan, Profile, respond};
+use pudica_probe::classifier::{EmbeddingNoise, Sequence, WordReplacement, text_sensitivity};
+use pudica_probe::{Nudge, Plan, Profile};
 use serde_json::{Map, Value, json};
 
 use super::config::{DataConfig, StudyConfig};
@@ -71,7 +71,7 @@ impl TextMaterial {
         rows.into_iter().map(|row| &part.ids[row])
     }
 
-    /// How the predicted classes answer to a nudge: [`respond`], with what causal networks compute before a touched token computed once.
+    /// How the predicted classes answer to a nudge.
     fn answers(
         &self,
         model: &Model<TextConfig>,
@@ -81,26 +81,8 @@ impl TextMaterial {
     ) -> Result<Profile> {
         let plan =
             Plan { draws: config.measure.draws, pack: pack(model.device()), seed: config.seed, purpose: "sensitivity" };
-        let classes = model.classifier().classes();
-        let answer = |some: &[Sequence]| -> Result<Vec<usize>> {
-            watch.made(some.len() as f64)?;
-            let mut base: Vec<Vec<u32>> = Vec::new();
-            let mut touches = Vec::new();
-            for Sequence { ids, touch } in some {
-                if base.last() != Some(ids) {
-                    base.push(ids.clone());
-                }
-                touches.extend(touch.clone().map(|touch| (base.len() - 1, touch)));
-            }
-            let scores = match touches.len() == some.len() {
-                true => model.touched_scores(&Sequences::new(base), &touches)?,
-                // Not touched, or touched in their tokens.
-                false => model.predict(&Sequences::new(some.iter().map(|sequence| sequence.ids.clone()).collect()))?,
-            };
-            Ok(predicted(&scores, classes))
-        };
-        let inputs = self.touched(config).map(|ids| Ok(Sequence { ids: ids.clone(), touch: None }));
-        Ok(respond(inputs, answer, nudge, &[&LabelDiffers], &plan)?.remove(0))
+        let touched = Sequences::new(self.touched(config).cloned().collect());
+        text_sensitivity(model, &touched, nudge, &plan, |passes| watch.made(passes as f64))
     }
 }
 

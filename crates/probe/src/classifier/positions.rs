@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use pudica_data::Stream;
+use pudica_nn::NnError;
 use pudica_nn::classifier::{Classifier, Model, predicted};
-use pudica_nn::text::{Sequences, Touch};
+use pudica_nn::text::{Sequences, TextConfig, Touch};
 
 use crate::{LabelDiffers, Nudge, Plan, ProbeError, Profile, respond};
 
@@ -76,8 +77,9 @@ impl Nudge<Sequence> for WordReplacement {
 /// ([`Profile::mean`], the paper's sensitivity), and by position from the right end ([`Profile::by_site`]).
 ///
 /// `plan.pack` sequences go through the network at once, and `watch` is told how many before they do: what it fails with ends the measure.
-pub fn text_sensitivity<C: Classifier<Input = Sequences>, E: From<ProbeError>>(
-    model: &Model<C>,
+/// What causal networks compute before a touched token is computed once.
+pub fn text_sensitivity<E: From<ProbeError>>(
+    model: &Model<TextConfig>,
     sequences: &Sequences,
     nudge: &(impl Nudge<Sequence> + Sync),
     plan: &Plan,
@@ -89,10 +91,25 @@ pub fn text_sensitivity<C: Classifier<Input = Sequences>, E: From<ProbeError>>(
     let one_by_one = sequences.ids.iter().map(|ids| Ok(Sequence { ids: ids.clone(), touch: None }));
     let labels = |some: &[Sequence]| {
         watch(some.len())?;
-        let (ids, touches) = some.iter().map(|sequence| (sequence.ids.clone(), sequence.touch.clone())).unzip();
-        Ok::<_, E>(predicted(&model.predict(&Sequences { ids, touches }).map_err(ProbeError::from)?, classes))
+        Ok::<_, E>(predicted(&scores(model, some).map_err(ProbeError::from)?, classes))
     };
     Ok(respond(one_by_one, labels, nudge, &[&LabelDiffers], plan)?.remove(0))
+}
+
+/// The scores of some sequences, either all with a touched embedding or none.
+fn scores(model: &Model<TextConfig>, some: &[Sequence]) -> Result<Vec<f32>, NnError> {
+    // Those that stand beside each other are mostly one sequence, touched in many ways.
+    let (mut untouched, mut touches) = (Vec::<Vec<u32>>::new(), Vec::new());
+    for Sequence { ids, touch } in some {
+        if untouched.last() != Some(ids) {
+            untouched.push(ids.clone());
+        }
+        touches.extend(touch.clone().map(|touch| (untouched.len() - 1, touch)));
+    }
+    match touches.len() == some.len() {
+        true => model.touched_scores(&Sequences::new(untouched), &touches),
+        false => model.predict(&Sequences::new(some.iter().map(|sequence| sequence.ids.clone()).collect())),
+    }
 }
 
 /// A set of sequences and their classes in batches of `size`, the last one smaller.
@@ -110,7 +127,7 @@ pub fn sequence_batches<'a>(
 mod tests {
     use super::*;
     use pudica_nn::Device;
-    use pudica_nn::text::{LstmConfig, RobertaConfig, TextConfig};
+    use pudica_nn::text::{Gpt2Config, LstmConfig, RobertaConfig};
 
     const PLAN: Plan = Plan { draws: 30, pack: 16, seed: 0, purpose: "test" };
 
@@ -176,7 +193,8 @@ mod tests {
         let mut stream = Stream::new(0, "sequences", 0);
         let mut ids = || (0..3 + stream.below(6)).map(|_| stream.below(20) as u32).collect::<Vec<u32>>();
         let sequences = Sequences::new((0..20).map(|_| ids()).collect());
-        for config in [TextConfig::Roberta(roberta), TextConfig::Lstm(lstm)] {
+        let gpt2 = Gpt2Config { vocabulary: 20, d: 8, layers: 1, heads: 2, length: 12, ..Default::default() };
+        for config in [TextConfig::Roberta(roberta), TextConfig::Gpt2(gpt2), TextConfig::Lstm(lstm)] {
             let weights = config.initial_weights(3).unwrap();
             // Initial heads are small and near ties: larger ones tell classes apart.
             let weights = weights.with_data(weights.data().iter().map(|w| 3.0 * w).collect()).unwrap();
@@ -189,6 +207,17 @@ mod tests {
             assert_eq!(measure(0.0).mean.mean, 0.0);
             let noisy = measure(100.0);
             assert!(noisy.mean.mean > 0.0 && noisy.mean.std_error.unwrap() > 0.0);
+            // The same touches, given to the network as they are.
+            let noise = EmbeddingNoise { variance: 2.0, width: 8 };
+            let touch = |(at, ids): (usize, &Vec<u32>)| {
+                let whole = Sequence { ids: ids.clone(), touch: None };
+                noise.touch(&whole, at % ids.len(), &mut Stream::new(1, "test", at as u64))
+            };
+            let touched: Vec<Sequence> = sequences.ids.iter().enumerate().map(touch).collect();
+            let (ids, touches) = touched.iter().map(|s| (s.ids.clone(), s.touch.clone())).unzip();
+            let plain = model.predict(&Sequences { ids, touches }).unwrap();
+            let ours = scores(&model, &touched).unwrap();
+            assert!(ours.iter().zip(&plain).all(|(a, b)| (a - b).abs() < 1e-4 * (1.0 + b.abs())), "{ours:?} {plain:?}");
             assert_eq!(noisy.sites, sequences.ids.iter().map(Vec::len).collect::<Vec<_>>());
         }
     }
