@@ -37,13 +37,10 @@ pub fn patches(context: &Context) -> Option<Drawn> {
             let told = format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high);
             (x as f64, y as f64, mean.mean / high, told)
         });
-        let half = |label: &str| Axis::whole(label).within(-0.5, side as f64 - 0.5);
-        Panel {
-            title: group.label.clone(),
-            x: half(""),
-            y: half(""),
-            marks: vec![Mark::Cells { cells: cells.collect() }],
-        }
+        let columns: Vec<String> = (0..side).map(|column| column.to_string()).collect();
+        let rows: Vec<String> = columns.iter().rev().cloned().collect();
+        let (x, y) = (Axis::linear("").named(&columns), Axis::linear("").named(&rows));
+        Panel { title: group.label.clone(), x, y, marks: vec![Mark::Cells { cells: cells.collect() }] }
     };
     let panels: Vec<Panel> = maps.iter().map(panel).collect();
     let columns = panels.len().clamp(1, 3);
