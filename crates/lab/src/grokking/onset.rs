@@ -3,8 +3,8 @@
 //! 1. Curves are smoothed by a centred mean over [`SMOOTHING`] epochs (fewer at the ends).
 //! 2. **Memorised**: the first epoch with a training accuracy of at least [`MEMORISED`]. Everything else is looked for from there on: at the
 //!    start scores are nearly equal, and noise changes predictions for that reason alone.
-//! 3. **Test accuracy rises** from its level when memorised to its highest one; it must rise by [`LEAST_RISE`] or more. (That level is not
-//!    chance: for a commutative operation, (b, a) in the training set tells (a, b) in the test set.)
+//! 3. **Test accuracy rises** from its level when memorised to its highest one, which must be [`GENERALISES`] or more: otherwise the run has
+//!    not grokked. (The level before is not chance: for a commutative operation, (b, a) in the training set tells (a, b) in the test set.)
 //! 4. **Sensitivity falls** from its highest level between memorising and the middle of that rise (the end, where there is none) to its
 //!    lowest one afterwards; it must fall by [`LEAST_FALL`] or more.
 //! 5. A change **starts** where a tenth of it is done and is **halfway** where half of it is: the first epoch from which the smoothed curve
@@ -22,8 +22,8 @@ pub const SMOOTHING: usize = 25;
 pub const HOLD: usize = 100;
 /// The training accuracy of a network that has memorised its pairs.
 pub const MEMORISED: f64 = 0.99;
-/// The least rise of test accuracy that is called one.
-pub const LEAST_RISE: f64 = 0.1;
+/// The test accuracy of a network that has grokked.
+pub const GENERALISES: f64 = 0.9;
 /// The least fall of sensitivity that is called one.
 pub const LEAST_FALL: f64 = 0.02;
 
@@ -60,8 +60,7 @@ impl Onsets {
         let curve = |of: fn(&GrokkingPoint) -> f64| smoothed(&points.iter().map(of).collect::<Vec<_>>());
         let (accuracy, sensitivity) = (curve(|point| point.test_accuracy), curve(|point| point.sensitivity));
         let highest = most(&accuracy[memorised..], f64::gt).1;
-        let rise =
-            change(&accuracy, memorised, accuracy[memorised], highest).filter(|rise| rise.to - rise.from >= LEAST_RISE);
+        let rise = change(&accuracy, memorised, accuracy[memorised], highest).filter(|rise| rise.to >= GENERALISES);
         let end = rise.map_or(points.len(), |rise| (rise.half as usize).max(memorised + 1));
         let (place, from) = most(&sensitivity[memorised..end], f64::gt);
         let peak = memorised + place;

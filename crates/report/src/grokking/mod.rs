@@ -5,7 +5,7 @@ mod figures;
 use std::fmt::Write;
 use std::path::Path;
 
-use pudica_lab::grokking::onset::{HOLD, LEAST_FALL, LEAST_RISE, MEMORISED, SMOOTHING};
+use pudica_lab::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISED, SMOOTHING};
 use pudica_lab::grokking::{GrokkingConfig, GrokkingPoint, GrokkingRun, Onsets, read_grokking};
 use pudica_lab::statistics::{Mean, mean};
 use pudica_lab::store::SweepRecord;
@@ -30,7 +30,7 @@ pub fn write_grokking(folder: &Path) -> Result<Report> {
         "recipe": record.recipe, "scale": record.scale, "overrides": record.overrides, "command": record.command,
         "runs": {"planned": tally.runs, "finished": tally.converged, "failed": tally.failed, "remaining": tally.remaining},
         "seconds_of_computing": tally.seconds,
-        "definitions": {"smoothing": SMOOTHING, "hold": HOLD, "memorised": MEMORISED, "least_rise": LEAST_RISE, "least_fall": LEAST_FALL},
+        "definitions": {"smoothing": SMOOTHING, "hold": HOLD, "memorised": MEMORISED, "generalises": GENERALISES, "least_fall": LEAST_FALL},
         "groups": groups.iter().map(Group::summary).collect::<Vec<_>>(),
     });
     write_text(&folder.join("summary.json"), &format!("{summary:#}\n"))?;
@@ -153,8 +153,7 @@ fn lag_table(groups: &[Group]) -> Table {
             "Means over runs with 95 % intervals. Curves are smoothed over {SMOOTHING} epochs. Memorised: training accuracy of {MEMORISED}. \
              From there on, test accuracy rises from its level then to its highest one, and sensitivity falls from its highest level before \
              the middle of that rise to its lowest one after. A change starts where a tenth of it is done and is halfway where half of it is, \
-             and stays so for {HOLD} epochs. A lag above 0: sensitivity is first. A run has grokked if its test accuracy rises by \
-             {LEAST_RISE} or more."
+             and stays so for {HOLD} epochs. A lag above 0: sensitivity is first. A run has grokked if its test accuracy reaches {GENERALISES}."
         ),
     }
 }
