@@ -5,6 +5,8 @@
 // burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
 #![allow(deprecated)]
 
+use std::cell::RefCell;
+
 use burn::backend::LibTorch;
 use burn::backend::libtorch::TchTensor;
 use burn::tensor::Tensor;
@@ -13,9 +15,20 @@ use tch::{Kind, TchError};
 use crate::NnError;
 use crate::mixing::{Attention, Mixing, Visible};
 
+thread_local! {
+    /// What LibTorch may have remembered since the last backward pass. burn writes a result over an operand that nobody else holds, which
+    /// would spoil what is remembered of it: so we hold it.
+    static HELD: RefCell<Vec<TchTensor>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The tensor as LibTorch has it.
 fn own<const D: usize>(x: &Tensor<D>) -> Option<tch::Tensor> {
-    Some(x.clone().try_into_primitive::<LibTorch>().ok()?.tensor)
+    let held = x.clone().try_into_primitive::<LibTorch>().ok()?;
+    let own = held.tensor.shallow_clone();
+    if own.requires_grad() {
+        HELD.with_borrow_mut(|all| all.push(held));
+    }
+    Some(own)
 }
 
 /// A tensor whose memory nothing else of burn's knows of.
@@ -41,10 +54,13 @@ pub(crate) fn backward<const D: usize>(
         Ok(tensor(if gradient.defined() { gradient } else { leaf.f_detach()?.f_zeros_like()? }))
     };
     let all = || -> Result<_, TchError> {
-        loss.f_backward()?;
+        let done = loss.f_backward();
+        HELD.with_borrow_mut(Vec::clear);
+        done?;
         Ok((tensor(loss.f_detach()?), leaves.into_iter().map(of).collect::<Result<_, _>>()?))
     };
-    Some(all().map_err(|e| NnError::Computation(e.to_string())))
+    // The first line says what; C++'s stack is below.
+    Some(all().map_err(|e| NnError::Computation(e.to_string().lines().next().unwrap_or_default().to_string())))
 }
 
 /// x W^T + b of a weight [outputs, inputs].

@@ -70,7 +70,8 @@ impl ImageNetwork for ConvMixerConfig {
         let mut x = batch_norm(parameters, "2", gelu(x), pass)?;
         for block in 3..self.depth + 3 {
             let y = each_channel.apply_with_bias(parameters, &format!("{block}.0.fn.0"), x.clone())?;
-            x = x + batch_norm(parameters, &format!("{block}.0.fn.2"), gelu(y), pass)?;
+            // x second: LibTorch writes sums over their first part, and the convolution's gradient needs x.
+            x = batch_norm(parameters, &format!("{block}.0.fn.2"), gelu(y), pass)? + x;
             x = Conv::PLAIN.apply_with_bias(parameters, &format!("{block}.1"), x)?;
             x = batch_norm(parameters, &format!("{block}.3"), gelu(x), pass)?;
         }
