@@ -18,9 +18,9 @@ use crate::layers::to_vec;
 /// Touched sequences that are computed together.
 const TOGETHER: usize = 256;
 
-/// Touches at neighbouring tokens, this share of the longest sequence, are computed together from the first of them on: a few tokens more,
-/// but larger multiplications.
-const NEIGHBOURS: usize = 8;
+/// Touches less than one in so many of the longest sequence's tokens apart are computed together, from the first of them on: a few tokens
+/// more, but larger multiplications.
+const STRETCHES: usize = 8;
 
 impl Model<TextConfig> {
     /// The scores of sequences of `base` (touched nowhere), each with one touch: row-major [touches, classes], for touches given as the
@@ -44,7 +44,7 @@ impl Model<TextConfig> {
             }
             at.entry(touch.position).or_default().push(index);
         }
-        let span = base.ids.iter().map(Vec::len).max().unwrap_or(0).div_ceil(NEIGHBOURS);
+        let span = base.ids.iter().map(Vec::len).max().unwrap_or(0).div_ceil(STRETCHES);
         let mut groups: Vec<Group> = Vec::new();
         for (position, mut members) in at {
             match groups.last_mut() {

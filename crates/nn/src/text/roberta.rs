@@ -142,10 +142,10 @@ impl RobertaConfig {
         let mixing = Mixing { heads, visible: Visible::All, attention, dropout };
         let mixed = mix(queries, keys_values, mask, mixing, pass);
         let mixed = pass.dropout(linear(parameters, &format!("{name}.attention.output.dense"), mixed)?, self.dropout);
-        let x = layer_norm(parameters, &format!("{name}.attention.output.LayerNorm"), x + mixed)?;
+        let x = layer_norm(parameters, &format!("{name}.attention.output.LayerNorm"), mixed + x)?;
         let wide = gelu(linear(parameters, &format!("{name}.intermediate.dense"), x.clone())?);
         let narrow = pass.dropout(linear(parameters, &format!("{name}.output.dense"), wide)?, self.dropout);
-        layer_norm(parameters, &format!("{name}.output.LayerNorm"), x + narrow)
+        layer_norm(parameters, &format!("{name}.output.LayerNorm"), narrow + x)
     }
 }
 

@@ -64,11 +64,6 @@ impl Sequences {
         }
         Ok(())
     }
-
-    /// How many tokens there are in all.
-    pub fn tokens(&self) -> usize {
-        self.ids.iter().map(Vec::len).sum()
-    }
 }
 
 /// Token sequences on a device, as rows one after the other: padded to one length (transformers), or sorted by length and packed, all
