@@ -79,7 +79,7 @@ fn mistakes_are_one_sentence_and_exit_code_2() {
     refused(&["run", "vasudeva/mnist", "--data", "pictures"], &["train-images-idx3-ubyte", "pudica data fetch mnist"]);
     refused(&["run", "vasudeva/minst"], &["did you mean `vasudeva/mnist`?"]);
     refused(&["run", "tiny.toml", "model.kindd=mlp"], &["did you mean `model.kind`?"]);
-    refused(&["run", "tiny.toml", "model.kind=mpl"], &["did you mean 'mlp'?"]);
+    refused(&["run", "tiny.toml", "model.kind=vit-smal"], &["did you mean 'vit-small'?"]);
     refused(&["run", "tiny.toml", "data.name=nowhere"], &["\"nowhere\" is no folder"]);
     refused(&["run", "hahn/dynamics", "--device", "torch"], &["studies"]);
 }
@@ -88,14 +88,24 @@ fn mistakes_are_one_sentence_and_exit_code_2() {
 #[test]
 fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
     let folder = folder();
-    let arguments = |out: &'static str| ["run", "tiny.toml", "train.epochs=2000", "measure.every=500", "seed=0", "--out", out];
+    let arguments =
+        |out: &'static str| ["run", "tiny.toml", "train.epochs=2000", "measure.every=500", "seed=0", "--out", out];
     let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
         .args(arguments("stopped"))
         .current_dir(folder.path())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let metrics = || std::fs::read_dir(folder.path().join("stopped/runs")).ok()?.next()?.ok()?.path().join("metrics.jsonl").metadata().ok();
+    let metrics = || {
+        std::fs::read_dir(folder.path().join("stopped/runs"))
+            .ok()?
+            .next()?
+            .ok()?
+            .path()
+            .join("metrics.jsonl")
+            .metadata()
+            .ok()
+    };
     for _ in 0..400 {
         if metrics().is_some_and(|file| file.len() > 0) {
             break;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use pudica_data::images::Split;
@@ -21,6 +22,9 @@ use crate::events::{Event, Observer, Tally};
 use crate::plan::PlannedRun;
 use crate::store::{Outcome, RunFolder, RunSummary, SweepFolder};
 use crate::trainer::Stop;
+
+/// Dropout draws from the device's one generator, so a process trains one network at a time, whatever its threads do.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Inputs of the forward pass that tells how fast a network is here.
 const TRIAL: usize = 16;
@@ -152,7 +156,7 @@ pub fn execute_study(
     let device = Device::parse(place.device)?;
     let library = Library::load(plan, place.data)?;
     for run in &plan.runs {
-        with!(library.of(&run.config), material => material.network(&run.config).map(|_| ()))?;
+        with!(library.of(&run.config), material => material.check(&run.config))?;
     }
     let folder = SweepFolder::claim(folder, plan)?;
     let mut study = Running { plan, device, observer, start: Instant::now(), done: Cell::new(0.0), work: Vec::new() };
@@ -237,6 +241,8 @@ impl Running<'_> {
             self.observer.notice(&Event::Progress { id, label, step, steps, loss, done, seconds_left });
         };
         let assignment = Assignment { config: &run.config, material, folder, device: &self.device };
+        // Whoever panicked with it has left nothing behind that the next run would see: every step seeds the generator anew.
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let summary = make_run(&assignment, &Watch::new(stop, &tell), &begun)?;
         self.done.set(self.done.get() + work.seconds - before.get());
         let (done, seconds_left) = self.how_far(0.0, before.get());

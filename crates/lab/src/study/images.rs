@@ -168,6 +168,23 @@ impl Material for ImageMaterial {
         config.model.checked_image_network(shown)
     }
 
+    fn check(&self, config: &StudyConfig) -> Result<()> {
+        self.network(config)?;
+        if config.measure.nudge != "none" {
+            self.grid(config.measure.patch)?;
+        }
+        if config.intervene.regularise > 0.0 {
+            self.grid(config.intervene.regularise_patch)?;
+        }
+        // One image of each corruption shows whether it can be made.
+        for corruption in config.measure.corruptions()? {
+            if self.official(corruption, config.measure.severity)?.is_none() {
+                self.made(corruption, config.measure.severity, &[0])?;
+            }
+        }
+        Ok(())
+    }
+
     fn count(&self, split: Split) -> usize {
         self.part(split).labels.len()
     }

@@ -34,6 +34,11 @@ pub(super) trait Material {
     /// The network of a run, for this data.
     fn network(&self, config: &StudyConfig) -> Result<Self::Network>;
 
+    /// Whether a run can be made with this data, to its last measure.
+    fn check(&self, config: &StudyConfig) -> Result<()> {
+        self.network(config).map(|_| ())
+    }
+
     /// Inputs of a split.
     fn count(&self, split: Split) -> usize;
 
