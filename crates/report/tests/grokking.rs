@@ -79,7 +79,7 @@ fn the_lag_that_was_put_in_is_told() {
 
     let page = std::fs::read_to_string(&report.page).unwrap();
     for part in [
-        "1000 [1000, 1000]",
+        "lag between the halves",
         "3 of 3",
         "the loss was NaN at epoch 7",
         "pudica run vasudeva/grokking --scale paper seed=0..4",

@@ -136,15 +136,24 @@ mod tests {
         (0..8000).map(point).collect()
     }
 
+    /// A level that a ramp meets exactly at an epoch may be reached there or, by rounding, one later.
+    fn near<const N: usize>(found: [u64; N], expected: [u64; N]) {
+        assert!(
+            found.iter().zip(expected).all(|(found, expected)| found.abs_diff(expected) <= 1),
+            "{found:?} {expected:?}"
+        );
+    }
+
     #[test]
     fn known_onsets_are_found() {
         let onsets = Onsets::of(&made_up(1000, 4000, 0.0));
         assert_eq!(onsets.memorised, Some(200));
         let (fall, rise) = (onsets.fall.unwrap(), onsets.rise.unwrap());
-        assert_eq!((fall.start, fall.half, rise.start, rise.half), (1100, 1500, 4100, 4500));
-        assert_eq!((fall.from, fall.to), (0.5, 0.0));
+        near([fall.start, fall.half, rise.start, rise.half], [1100, 1500, 4100, 4500]);
+        assert!((fall.from - 0.5).abs() < 1e-12 && fall.to.abs() < 1e-12);
         assert!((rise.from - 0.1).abs() < 1e-12 && (rise.to - 1.0).abs() < 1e-12);
-        assert_eq!((onsets.lag_of_starts(), onsets.lag_of_halves()), (Some(3000.0), Some(3000.0)));
+        let lags = [onsets.lag_of_starts().unwrap(), onsets.lag_of_halves().unwrap()];
+        assert!(lags.iter().all(|lag| (lag - 3000.0).abs() <= 1.0), "{lags:?}");
     }
 
     #[test]
@@ -167,7 +176,7 @@ mod tests {
             point.test_accuracy = 0.2;
         }
         let onsets = Onsets::of(&points);
-        assert_eq!((onsets.fall.unwrap().half, onsets.rise.unwrap().half), (1500, 4500));
+        near([onsets.fall.unwrap().half, onsets.rise.unwrap().half], [1500, 4500]);
     }
 
     #[test]
@@ -177,7 +186,7 @@ mod tests {
         points.truncate(4050); // ends before the test accuracy rises enough
         let onsets = Onsets::of(&points);
         assert!(onsets.rise.is_none() && onsets.lag_of_halves().is_none());
-        assert_eq!(onsets.fall.unwrap().half, 1500);
+        near([onsets.fall.unwrap().half], [1500]);
         points.truncate(900);
         assert!(Onsets::of(&points).fall.is_none());
         points.truncate(100);
