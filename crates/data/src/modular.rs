@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn operations_are_what_they_say() {
-        let cases: [(&str, fn(i64, i64) -> i64); 7] = [
+        type Expected = fn(i64, i64) -> i64;
+        let cases: [(&str, Expected); 7] = [
             ("a+b", |a, b| a + b),
             ("a - b", |a, b| a - b),
             ("a*b", |a, b| a * b),

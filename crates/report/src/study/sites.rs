@@ -69,7 +69,7 @@ pub fn positions(context: &Context) -> Option<Drawn> {
     }
     let panel = Panel {
         title: String::new(),
-        x: Axis::linear("token position, 0 is the last one"),
+        x: Axis::whole("token position, 0 is the last one"),
         y: Axis::linear("sensitivity"),
         marks: profiles.iter().flat_map(|(group, profile)| group.marks(profile)).collect(),
     };
