@@ -128,7 +128,7 @@ fn an_interrupted_study_continues_to_the_same_numbers() {
         .into_iter()
         .enumerate()
     {
-        let plan = plan(data.path(), overrides);
+        let plan = plan(data.path(), &[overrides, &["train.epochs=30", "measure.every=7"]].concat());
         let (whole, parts) = (whole.path().join(index.to_string()), parts.path().join(index.to_string()));
         run(&plan, &whole);
         let mut calls = 0;
@@ -137,7 +137,7 @@ fn an_interrupted_study_continues_to_the_same_numbers() {
             let tally = std::thread::scope(|scope| {
                 scope.spawn(|| {
                     // A little later every time: in training, in an evaluation, between two runs.
-                    std::thread::sleep(std::time::Duration::from_millis(15 + calls * 4));
+                    std::thread::sleep(std::time::Duration::from_millis(2 + calls * 3));
                     stop.request();
                 });
                 execute_study(&plan, &parts, &HERE, &|_: &Event| {}, &stop).unwrap()

@@ -148,6 +148,9 @@ mod tests {
         let mut settings = defaults();
         settings.set("model.kind", "decoder".into()).unwrap();
         let sentence = RunConfig::resolve(&settings).unwrap_err().to_string();
-        assert_eq!(sentence, "model.kind: must be \"encoder\" or \"encoder-decoder\", not \"decoder\"");
+        assert_eq!(
+            sentence,
+            "model.kind: must be \"encoder\" or \"encoder-decoder\", not \"decoder\": did you mean 'encoder'?"
+        );
     }
 }

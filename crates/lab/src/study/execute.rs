@@ -40,7 +40,7 @@ pub struct Place<'a> {
 
 /// A data set of either kind.
 enum Loaded {
-    Images(ImageMaterial),
+    Images(Box<ImageMaterial>),
     Texts(TextMaterial),
 }
 
@@ -48,7 +48,10 @@ enum Loaded {
 macro_rules! with {
     ($loaded:expr, $material:ident => $what:expr) => {
         match $loaded {
-            Loaded::Images($material) => $what,
+            Loaded::Images(material) => {
+                let $material = material.as_ref();
+                $what
+            }
             Loaded::Texts($material) => $what,
         }
     };
@@ -76,7 +79,7 @@ impl Library {
                 continue;
             }
             let loaded = match key.1 {
-                None => Loaded::Images(ImageMaterial::load(&key.0, data)?),
+                None => Loaded::Images(Box::new(ImageMaterial::load(&key.0, data)?)),
                 Some(length) => Loaded::Texts(TextMaterial::load(&key.0, length, data)?),
             };
             sets.push((key, loaded));

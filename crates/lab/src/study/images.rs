@@ -1,8 +1,8 @@
 //! Images as material: reading, normalising, noise in training, and the measures only images have.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 
 use pudica_data::Stream;
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
@@ -14,6 +14,7 @@ use pudica_probe::classifier::{
     picture_sensitivity,
 };
 use pudica_probe::{Estimate, Nudge, Plan, Profile};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::config::{DataConfig, StudyConfig};
@@ -34,8 +35,18 @@ pub(super) struct ImageMaterial {
     folder: Option<PathBuf>,
     /// Names the corruptions' noise.
     seed: u64,
-    /// Corrupted test images made so far: corruption, severity and how many images of which.
-    corrupted: RefCell<Vec<((Corruption, usize, usize), Images)>>,
+    /// Corrupted test images that some run has asked for.
+    corrupted: Mutex<Vec<Corrupted>>,
+}
+
+/// Test images after a corruption.
+#[derive(Clone)]
+struct Corrupted {
+    corruption: Corruption,
+    severity: usize,
+    /// How many were asked for, 0 for all.
+    asked: usize,
+    images: Images,
 }
 
 struct Part {
@@ -86,7 +97,7 @@ impl ImageMaterial {
             return Err(Error::setting("data.name", problem));
         }
         let (folder, seed) = (folder.map(Path::to_path_buf), config.seed);
-        Ok(ImageMaterial { train, test, classes, folder, seed, corrupted: RefCell::default() })
+        Ok(ImageMaterial { train, test, classes, folder, seed, corrupted: Mutex::default() })
     }
 
     fn part(&self, split: Split) -> &Part {
@@ -122,19 +133,32 @@ impl ImageMaterial {
         picture_sensitivity(model, &touched, nudge, &plan, |passes| watch.made(passes as f64))
     }
 
-    /// Some test images after a corruption.
-    fn corrupted_images(&self, corruption: Corruption, config: &StudyConfig) -> Result<Images> {
-        let key = (corruption, config.measure.severity, config.measure.corrupted);
-        if let Some((_, images)) = self.corrupted.borrow().iter().find(|(known, _)| *known == key) {
-            return Ok(images.clone());
-        }
-        let rows = sample(self.test.images.count(), config.measure.corrupted, config.data.seed, "measure/corrupted");
-        let images = match self.official(corruption, config.measure.severity)? {
-            Some(official) => official.select(rows.iter().map(|row| self.test.places[*row])),
-            None => self.made(corruption, config.measure.severity, &rows)?,
+    /// The test images a run asks for, after each of its corruptions: those not there yet are made, on all cores.
+    fn corrupted_images(&self, config: &StudyConfig) -> Result<Vec<Corrupted>> {
+        let (severity, asked) = (config.measure.severity, config.measure.corrupted);
+        let known = |corruption: Corruption| {
+            let fits =
+                |known: &&Corrupted| (known.corruption, known.severity, known.asked) == (corruption, severity, asked);
+            self.known().iter().find(fits).cloned()
         };
-        self.corrupted.borrow_mut().push((key, images.clone()));
-        Ok(images)
+        let rows = sample(self.test.images.count(), asked, config.data.seed, "measure/corrupted");
+        let corrupted = |corruption: Corruption| -> Result<Corrupted> {
+            if let Some(known) = known(corruption) {
+                return Ok(known);
+            }
+            let images = match self.official(corruption, severity)? {
+                Some(official) => official.select(rows.iter().map(|row| self.test.places[*row])),
+                None => self.made(corruption, severity, &rows)?,
+            };
+            let new = Corrupted { corruption, severity, asked, images };
+            self.known().push(new.clone());
+            Ok(new)
+        };
+        config.measure.corruptions()?.into_par_iter().map(corrupted).collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Corrupted>> {
+        self.corrupted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// CIFAR-10-C's own images of a corruption, of the whole test split, where the data folder has them.
@@ -254,8 +278,7 @@ impl Material for ImageMaterial {
         watch: &Watch,
     ) -> Result<BTreeMap<String, Site>> {
         let mut found = BTreeMap::new();
-        for corruption in config.measure.corruptions()? {
-            let images = self.corrupted_images(corruption, config)?;
+        for Corrupted { corruption, images, .. } in self.corrupted_images(config)? {
             let labels = labels(&images, config.data.binary);
             let rows: Vec<usize> = (0..images.count()).collect();
             let batches = rows.chunks(pack(model.device())).take_while(|_| !watch.stopped());
