@@ -60,6 +60,7 @@ impl Observer for Progress {
                 let steps = grouped(*total_steps);
                 self.say(&format!("{runs} runs{before}, {steps} training steps in all, into {}", folder.display()));
             }
+            Event::Notice { text } => self.say(&format!("  {text}")),
             Event::RunStarted { label, from_step, .. } if *from_step > 0 => {
                 self.say(&format!("  continuing {label} from step {}", grouped(*from_step)));
             }

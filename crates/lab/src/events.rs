@@ -22,6 +22,11 @@ pub enum Event {
         /// Training steps of all runs together.
         total_steps: u64,
     },
+    /// Something worth knowing that changes nothing.
+    Notice {
+        /// In words.
+        text: String,
+    },
     /// A run begins or continues.
     RunStarted {
         /// The run's id.

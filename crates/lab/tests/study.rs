@@ -253,6 +253,19 @@ fn subsets_are_stated_and_shared_by_all_seeds() {
 }
 
 #[test]
+fn a_run_does_not_go_on_with_other_data() {
+    let (data, folder) = (data(), tempfile::tempdir().unwrap());
+    let plan = plan(data.path(), &["seed=0", "train.epochs=1"]);
+    run(&plan, folder.path());
+    // The training set is now as small as the test set.
+    for file in ["images.npy", "labels.npy"] {
+        std::fs::copy(data.path().join("test").join(file), data.path().join("train").join(file)).unwrap();
+    }
+    let error = execute_study(&plan, folder.path(), &HERE, &|_: &Event| {}, &Stop::new()).unwrap_err().to_string();
+    assert!(error.contains("was begun with other data") && error.contains("another --out"), "{error}");
+}
+
+#[test]
 fn mistakes_are_sentences() {
     let text = RECIPE.replace("DATA", "nowhere");
     let recipe = Recipe::parse("tiny.toml", &text).unwrap();

@@ -4,6 +4,7 @@
 //! DIR/sweep.json                 what was asked for: recipe, scale, overrides, the ids of all runs
 //! DIR/.lock                      held while a process works here
 //! DIR/runs/<id>/config.json      the run's settings, complete
+//!               data.json        of studies: how much data was found
 //!               metrics.jsonl    one line for each logged step
 //!               checkpoint.safetensors   while unfinished: weights, optimiser state, step
 //!               weights.safetensors      the trained network, under PyTorch's names

@@ -85,6 +85,21 @@ impl RunFolder {
         write_json(&self.path.join("config.json"), config)
     }
 
+    /// Refuses to go on with a run that was begun with other data than `data` describes; where nothing was begun, stores that.
+    pub(crate) fn check_data(&self, data: &Map<String, Value>) -> Result<()> {
+        let path = self.path.join("data.json");
+        match read_json::<Map<String, Value>>(&path)? {
+            Some(found) if found != *data => {
+                let (then, now) = (Value::Object(found), Value::Object(data.clone()));
+                let problem =
+                    format!("was begun with other data ({then}) than there is now ({now}); choose another --out");
+                Err(Error::Folder { path: self.path.clone(), problem })
+            }
+            Some(_) => Ok(()),
+            None => write_json(&path, data),
+        }
+    }
+
     /// The outcome, if the run has ended.
     pub fn summary(&self) -> Result<Option<RunSummary>> {
         let path = self.path.join("summary.json");

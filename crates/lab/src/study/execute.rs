@@ -170,6 +170,9 @@ pub fn execute_study(
         let ended = folder.run(&run.id).summary()?.is_some();
         finished += usize::from(ended);
         let (steps, seconds) = with!(library.of(&run.config), material => {
+            if ended {
+                folder.run(&run.id).check_data(&material.describe())?;
+            }
             let pace = if ended { 0.0 } else { paces.seconds(&run.config, material, &study.device)? };
             (Course::of(&run.config, material).steps, pace * Passes::of(&run.config, material).total)
         });
@@ -178,6 +181,12 @@ pub fn execute_study(
     }
     let (path, runs) = (folder.path().to_path_buf(), plan.runs.len());
     observer.notice(&Event::SweepStarted { folder: path, runs, finished, total_steps });
+    for ((data, _), loaded) in &library.sets {
+        for (split, there, published) in with!(loaded, material => material.incomplete()) {
+            let text = format!("{}: {there} of {published} published {split} inputs are there", data.name);
+            observer.notice(&Event::Notice { text });
+        }
+    }
     for (index, run) in plan.runs.iter().enumerate() {
         let run_folder = folder.run(&run.id);
         let summary = match run_folder.summary()? {

@@ -52,7 +52,8 @@ struct Corrupted {
 struct Part {
     images: Images,
     labels: Vec<usize>,
-    /// How many inputs the whole published split has, where that is known.
+    /// How many inputs were found, and how many the whole published split has, where that is known.
+    found: usize,
     published: Option<usize>,
     /// The place of each image in the split's files.
     places: Vec<usize>,
@@ -316,8 +317,15 @@ impl Material for ImageMaterial {
         Ok(found)
     }
 
+    fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {
+        let splits = [("training", &self.train), ("test", &self.test)].into_iter();
+        let known = splits.filter_map(|(name, part)| part.published.map(|published| (name, part.found, published)));
+        known.filter(|(_, found, published)| found < published).collect()
+    }
+
     fn describe(&self) -> Map<String, Value> {
-        let split = |part: &Part| json!({"images": part.labels.len(), "published": part.published});
+        let split =
+            |part: &Part| json!({"images": part.labels.len(), "found": part.found, "published": part.published});
         Map::from_iter([
             ("train".to_string(), split(&self.train)),
             ("test".to_string(), split(&self.test)),
@@ -340,8 +348,9 @@ impl Part {
             return Err(Error::setting(&format!("data.{split}"), problem));
         }
         let places = sample(images.count(), asked, config.seed, &format!("subset/{split}"));
+        let found = images.count();
         let images = images.select(places.iter().copied());
-        Ok(Part { labels: labels(&images, config.binary), images, published, places })
+        Ok(Part { labels: labels(&images, config.binary), images, found, published, places })
     }
 }
 

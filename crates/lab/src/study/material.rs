@@ -75,6 +75,9 @@ pub(super) trait Material {
         Ok(BTreeMap::new())
     }
 
+    /// Splits of which not all that is published was found: their names, and how many inputs were found of how many.
+    fn incomplete(&self) -> Vec<(&'static str, usize, usize)>;
+
     /// What is to be known about the data: how much was found, what was cut.
     fn describe(&self) -> Map<String, Value>;
 }

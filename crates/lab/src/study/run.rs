@@ -124,6 +124,7 @@ pub(super) fn make_run<M: Material>(
 ) -> Result<RunSummary> {
     let config = run.config;
     run.folder.create(config)?;
+    run.folder.check_data(&run.material.describe())?;
     let network = run.material.network(config)?;
     let optimiser = config.train.optimiser()?;
     let learner = match run.folder.checkpoint()? {

@@ -29,6 +29,7 @@ struct Part {
     /// The tokens of each text, the short ones first: batches of one length need no padding.
     ids: Vec<Vec<u32>>,
     labels: Vec<usize>,
+    found: usize,
     published: usize,
     truncated: usize,
 }
@@ -129,11 +130,16 @@ impl Material for TextMaterial {
         }
     }
 
+    fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {
+        let splits = [("training", &self.train), ("test", &self.test)].into_iter();
+        splits.map(|(name, part)| (name, part.found, part.published)).filter(|(_, found, all)| found < all).collect()
+    }
+
     fn describe(&self) -> Map<String, Value> {
         let split = |part: &Part| {
             let tokens: usize = part.ids.iter().map(Vec::len).sum();
             let mean = tokens as f64 / part.ids.len().max(1) as f64;
-            json!({"texts": part.ids.len(), "published": part.published, "truncated": part.truncated, "mean_tokens": mean})
+            json!({"texts": part.ids.len(), "found": part.found, "published": part.published, "truncated": part.truncated, "mean_tokens": mean})
         };
         Map::from_iter([
             ("train".to_string(), split(&self.train)),
@@ -164,6 +170,6 @@ impl Part {
         let mut rows: Vec<(Vec<u32>, usize)> = encoded.ids.into_iter().zip(chosen.labels).collect();
         rows.sort_by_key(|(ids, _)| ids.len());
         let (ids, labels) = rows.into_iter().unzip();
-        Ok(Part { ids, labels, published, truncated: encoded.truncated })
+        Ok(Part { ids, labels, found: pairs.count(), published, truncated: encoded.truncated })
     }
 }
