@@ -39,7 +39,10 @@ fn main() -> Result<(), Failure> {
     // A reading is the mean over so many steps, with one wait for the device at its end.
     let steps = if device.name() == "cuda" { 20 } else { 1 };
     println!("one training step; medians of {ROUNDS} readings of {steps}, both sides in turns");
-    println!("images: batch {IMAGES} of 3 x 32 x 32, SGD; texts: batch {} of {} tokens, AdamW", SEQUENCES.0, SEQUENCES.1);
+    println!(
+        "images: batch {IMAGES} of 3 x 32 x 32, SGD; texts: batch {} of {} tokens, AdamW",
+        SEQUENCES.0, SEQUENCES.1
+    );
     println!("ours:    device {}, {} threads, mimalloc", device.name(), rayon::current_num_threads());
     println!("PyTorch: {}\n", torch.as_ref().map_or("not compared", |torch| &torch.description));
     println!("{:<10} {:>17} {:>9} {:>7}", "model", "PyTorch eager, ms", "ours, ms", "ratio");

@@ -124,6 +124,8 @@ fn gradients_agree() {
     }
 }
 
+/// Losses agree to 1e-4; where the reference itself, from weights an ulp away, departs further than that (a ReLU's input passes 0 in one
+/// and not in the other, and AdamW makes the most of it), no closer than to three times what it departs by.
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
@@ -133,19 +135,35 @@ fn losses_agree_over_a_hundred_steps() {
     for case in cases() {
         let (mut found, mut expected) = pair(&case, Start::Usual);
         let (found, expected) = (found.advance(100).unwrap(), expected.advance(100).unwrap());
-        let off = |found: &f64, expected: &f64| (found - expected).abs() / (expected.abs() + 1e-6);
-        let all = found.iter().zip(&expected).enumerate().flat_map(|(step, (found, expected))| {
-            let replicas = found.iter().zip(expected).enumerate();
-            replicas.map(move |(replica, (found, expected))| (off(found, expected), step, replica))
-        });
-        let worst = all.fold((0.0, 0, 0), |worst, one| if one.0 > worst.0 { one } else { worst });
-        let line = format!("{}: off by {:.2e} at step {}, replica {}", case.name(), worst.0, worst.1, worst.2);
+        let off = worst(&found, &expected);
+        let own = if off > 1e-4 {
+            (0..3).map(|trial| worst(&an_ulp_away(&case, trial), &expected)).fold(0.0, f64::max)
+        } else {
+            0.0
+        };
+        let line = format!("{}: off by {off:.2e}; the reference from an ulp away by {own:.2e}", case.name());
         eprintln!("{line}");
-        if worst.0 > 1e-4 {
+        if off > 1e-4 && off > 3.0 * own {
             failures.push(line);
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// The largest relative difference of losses.
+fn worst(found: &[Vec<f64>], expected: &[Vec<f64>]) -> f64 {
+    let pairs = found.iter().flatten().zip(expected.iter().flatten());
+    pairs.map(|(found, expected)| (found - expected).abs() / (expected.abs() + 1e-6)).fold(0.0, f64::max)
+}
+
+/// A hundred losses of the reference from weights changed by less than their rounding.
+fn an_ulp_away(case: &Case, trial: u64) -> Vec<Vec<f64>> {
+    let mut members = case.members(Start::Usual);
+    let mut noise = Stream::new(trial, "ulp", 0);
+    for member in &mut members {
+        member.state.weights.data_mut().iter_mut().for_each(|weight| *weight *= 1.0 + noise.uniform_f32(-6e-8, 6e-8));
+    }
+    reference(case.shape.clone(), members).unwrap().advance(100).unwrap()
 }
 
 #[test]
