@@ -59,9 +59,7 @@ fn cases() -> Vec<Case> {
         case(1, 4, 2, 4, 2, Concat, 8, None),
         case(40, 4, 2, 4, 2, Concat, 32, None),
         case(10, 128, 2, 128, 2, Concat, 256, None),
-        // The whole set. (Of 24 strings, one drives a ReLU's input to 0 at step 65: the reference itself, from weights an ulp away, goes
-        // on either side of it and is then 1e-4 off.)
-        case(8, 16, 2, 16, 2, Concat, 64, Some(20)),
+        case(8, 16, 2, 16, 2, Concat, 64, Some(24)), // the whole set
         case(8, 16, 2, 16, 2, Concat, 24, Some(64)), // drawn from the set
     ]
 }
@@ -124,8 +122,8 @@ fn gradients_agree() {
     }
 }
 
-/// Losses agree to 1e-4; where the reference itself, from weights an ulp away, departs further than that (a ReLU's input passes 0 in one
-/// and not in the other, and AdamW makes the most of it), no closer than to three times what it departs by.
+/// Seen to fail on an H200 at width 128: off by 2.8e-4, where the reference itself, from weights an ulp away, is off by 4.4e-4
+/// (docs/claims.md). What the reference departs by is told beside a failure, but excuses nothing.
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
@@ -136,15 +134,9 @@ fn losses_agree_over_a_hundred_steps() {
         let (mut found, mut expected) = pair(&case, Start::Usual);
         let (found, expected) = (found.advance(100).unwrap(), expected.advance(100).unwrap());
         let off = worst(&found, &expected);
-        let own = if off > 1e-4 {
-            (0..3).map(|trial| worst(&an_ulp_away(&case, trial), &expected)).fold(0.0, f64::max)
-        } else {
-            0.0
-        };
-        let line = format!("{}: off by {off:.2e}; the reference from an ulp away by {own:.2e}", case.name());
-        eprintln!("{line}");
-        if off > 1e-4 && off > 3.0 * own {
-            failures.push(line);
+        if off > 1e-4 {
+            let own = (0..3).map(|trial| worst(&an_ulp_away(&case, trial), &expected)).fold(0.0, f64::max);
+            failures.push(format!("{}: off by {off:.2e}; the reference from an ulp away by {own:.2e}", case.name()));
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
