@@ -91,7 +91,8 @@ def training(name):
 def steps(name, count):
     model, optimiser, (x, y) = training(name)
     for _ in range(count):
-        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        inputs, labels = x.to(device), y.to(device)
+        loss = F.cross_entropy(model(inputs), labels)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -1,6 +1,6 @@
 //! Where networks are computed. The choice of backend is made here and nowhere else.
 
-use burn::tensor::{DType, TensorCreationOptions};
+use burn::tensor::{DType, Int, Tensor, TensorCreationOptions, TensorData};
 
 use crate::NnError;
 
@@ -42,6 +42,24 @@ impl Device {
     /// Options for a constant: a tensor no gradient flows into.
     pub(crate) fn constant(&self) -> TensorCreationOptions {
         TensorCreationOptions::new(self.inner.clone()).with_dtype(self.float)
+    }
+
+    /// Values in this shape on the device, as a constant.
+    pub(crate) fn floats<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+        #[cfg(feature = "torch")]
+        if self.name == "cuda" && self.float == DType::F32 {
+            return torch::put_floats(&values, shape);
+        }
+        Tensor::from_data(TensorData::new(values, shape), self.constant())
+    }
+
+    /// The same of integers.
+    pub(crate) fn numbers<const D: usize>(&self, values: Vec<i64>, shape: [usize; D]) -> Tensor<D, Int> {
+        #[cfg(feature = "torch")]
+        if self.name == "cuda" {
+            return torch::put_numbers(&values, shape);
+        }
+        Tensor::from_data(TensorData::new(values, shape), self.integers())
     }
 
     /// Sets the state of the device's own generator, which dropout draws from.
@@ -102,6 +120,14 @@ mod torch {
 
     pub(super) fn cpu() -> Result<Device, NnError> {
         Ok(Device { inner: burn::tensor::Device::libtorch(), float: DType::F32, name: "torch" })
+    }
+
+    pub(super) fn put_floats<const D: usize>(values: &[f32], shape: [usize; D]) -> Tensor<D> {
+        Tensor::from_primitive::<burn::backend::LibTorch>(crate::native::put(values, &shape))
+    }
+
+    pub(super) fn put_numbers<const D: usize>(values: &[i64], shape: [usize; D]) -> Tensor<D, Int> {
+        Tensor::from_primitive::<burn::backend::LibTorch>(crate::native::put(values, &shape))
     }
 }
 

@@ -16,6 +16,7 @@ use burn::tensor::{Shape, Slice, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::Pass;
+use crate::vision::layers::multiply;
 
 /// What there is to know of an attention beside its tensors.
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +91,30 @@ pub(crate) fn mix(
     let mask = mask.map_or_else(|| q.clone(), Tensor::into_dispatch);
     let kept = kept.map_or_else(|| q.clone(), Tensor::into_dispatch);
     Tensor::from_dispatch(<Dispatch as Mix>::mix(q, keys_values, mask, kept, there, mixing))
+}
+
+/// [`mix`] of tokens x [batch, l, inputs] with each other, whose queries, keys and values are `weight` [3d, inputs] times x; `scaled` is
+/// applied to the weights of the queries, the smallest place where a factor of the scores can go.
+pub(crate) fn mix_own(
+    x: Tensor<3>,
+    weight: Tensor<2>,
+    scaled: impl Fn(Tensor<2>) -> Tensor<2>,
+    mixing: Mixing,
+    pass: &Pass,
+) -> Tensor<3> {
+    let d = weight.dims()[0] / 3;
+    #[cfg(feature = "torch")]
+    {
+        let rate = if pass.is_training() { mixing.dropout } else { 0.0 };
+        if let Some(parts) = crate::native::split(&weight, &[d; 3])
+            && let [q, k, v] = &parts[..]
+            && let Some(mixed) = crate::native::mix_own(&x, [&scaled(q.clone()), k, v], rate, mixing)
+        {
+            return mixed;
+        }
+    }
+    let (q, keys_values) = (scaled(weight.clone().narrow(0, 0, d)), weight.narrow(0, d, 2 * d));
+    mix(multiply(x.clone(), q, None), multiply(x, keys_values, None), None, mixing, pass)
 }
 
 #[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]

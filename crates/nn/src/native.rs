@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 use burn::backend::LibTorch;
 use burn::backend::libtorch::TchTensor;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use tch::{Kind, TchError};
 
 use crate::NnError;
@@ -41,6 +41,28 @@ pub(crate) fn leaf<const D: usize>(x: &Tensor<D>) -> Option<Tensor<D>> {
     Some(tensor(own(x)?.detach().set_requires_grad(true)))
 }
 
+/// x cut into parts of these lengths, in one operation whose gradient is one too.
+pub(crate) fn split<const D: usize>(x: &Tensor<D>, lengths: &[usize]) -> Option<Vec<Tensor<D>>> {
+    let held = x.clone().try_into_primitive::<LibTorch>().ok()?;
+    let lengths: Vec<i64> = lengths.iter().map(|length| *length as i64).collect();
+    let parts = held.tensor.split_with_sizes(lengths, 0).into_iter();
+    Some(parts.map(|part| Tensor::from_primitive::<LibTorch>(TchTensor::partial(part, held.storage.clone()))).collect())
+}
+
+/// Values on the first GPU. The host does not wait until they are there: up to 64 KiB not at all, beyond that for what the GPU was doing.
+pub(crate) fn put<T: tch::kind::Element>(values: &[T], shape: &[usize]) -> TchTensor {
+    let shape: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+    let values = tch::Tensor::from_slice(values).to_device_(tch::Device::Cuda(0), T::KIND, true, false);
+    TchTensor::new(values.reshape(shape))
+}
+
+/// The mean cross-entropy \[1\] of scores \[batch, classes\] and labels \[batch, 1\].
+pub(crate) fn cross_entropy(scores: &Tensor<2>, labels: &Tensor<2, Int>) -> Option<Tensor<1>> {
+    let (scores, labels) = (own(scores)?, labels.clone().try_into_primitive::<LibTorch>().ok()?.tensor.reshape(-1));
+    let loss = scores.cross_entropy_loss::<tch::Tensor>(&labels, None, tch::Reduction::Mean, -100, 0.0);
+    Some(tensor(loss.reshape(1)))
+}
+
 /// The loss \[1\] without its history, and its gradients with respect to the leaves, zero where one played no part. An error where an
 /// operation overwrote what LibTorch remembered.
 #[allow(clippy::type_complexity)]
@@ -49,15 +71,14 @@ pub(crate) fn backward<const D: usize>(
     leaves: &[Tensor<D>],
 ) -> Option<Result<(Tensor<1>, Vec<Tensor<D>>), NnError>> {
     let (loss, leaves) = (own(loss)?, leaves.iter().map(own).collect::<Option<Vec<_>>>()?);
-    let of = |leaf: tch::Tensor| -> Result<Tensor<D>, TchError> {
-        let gradient = leaf.f_grad()?;
+    let of = |(leaf, gradient): (&tch::Tensor, tch::Tensor)| -> Result<Tensor<D>, TchError> {
         Ok(tensor(if gradient.defined() { gradient } else { leaf.f_detach()?.f_zeros_like()? }))
     };
     let all = || -> Result<_, TchError> {
-        let done = loss.f_backward();
+        let gradients = tch::Tensor::f_run_backward(&[&loss], &leaves, false, false);
         HELD.with_borrow_mut(Vec::clear);
-        done?;
-        Ok((tensor(loss.f_detach()?), leaves.into_iter().map(of).collect::<Result<_, _>>()?))
+        let gradients = leaves.iter().zip(gradients?).map(of).collect::<Result<_, _>>()?;
+        Ok((tensor(loss.f_detach()?), gradients))
     };
     // The first line says what; C++'s stack is below.
     Some(all().map_err(|e| NnError::Computation(e.to_string().lines().next().unwrap_or_default().to_string())))
@@ -80,18 +101,15 @@ pub(crate) fn layer_norm<const D: usize>(
     Some(tensor(own(x)?.layer_norm([width], Some(own(weight)?), Some(own(bias)?), eps, true)))
 }
 
-/// BatchNorm by the batch's own statistics: the output, the mean and the unbiased variance of each channel.
+/// BatchNorm by the batch's own statistics, of which the running ones take in this share, where they lie.
 pub(crate) fn batch_norm(
     x: &Tensor<4>,
-    weight: &Tensor<1>,
-    bias: &Tensor<1>,
+    [weight, bias, mean, variance]: [&Tensor<1>; 4],
+    share: f64,
     eps: f64,
-) -> Option<(Tensor<4>, Tensor<1>, Tensor<1>)> {
-    let (weight, bias) = (own(weight)?, own(bias)?);
-    let (mean, variance) = (weight.detach().zeros_like(), weight.detach().zeros_like());
-    // Running statistics that take in a batch's with weight 1 are the batch's.
-    let y = own(x)?.batch_norm(Some(&weight), Some(&bias), Some(&mean), Some(&variance), true, 1.0, eps, true);
-    Some((tensor(y), tensor(mean), tensor(variance)))
+) -> Option<Tensor<4>> {
+    let [weight, bias, mean, variance] = [own(weight)?, own(bias)?, own(mean)?, own(variance)?];
+    Some(tensor(own(x)?.batch_norm(Some(weight), Some(bias), Some(mean), Some(variance), true, share, eps, true)))
 }
 
 /// BatchNorm by these statistics.
@@ -129,24 +147,51 @@ pub(crate) fn mix(
     let q = q.reshape([batch, l, heads, d / heads]).transpose(1, 2);
     let parts = keys_values.reshape([batch, m, 2, heads, d / heads]).permute([2, 0, 3, 1, 4]).unbind(0);
     let [k, v] = <[tch::Tensor; 2]>::try_from(parts).ok()?;
-    let hidden = hidden(mixing.visible, l, m, (q.kind(), q.device()));
-    let mask = mask.map(|mask| mask.reshape([batch, 1, 1, m]));
-    let added = match (hidden, mask) {
+    let y = weigh([&q, &k, &v], mask.map(|mask| mask.reshape([batch, 1, 1, m])), rate, mixing);
+    Some(tensor(y.transpose(1, 2).reshape([batch, l, d])))
+}
+
+/// [`mix_own`](crate::mixing::mix_own) with the weights of queries, keys and values given each [d, inputs].
+pub(crate) fn mix_own(x: &Tensor<3>, weights: [&Tensor<2>; 3], rate: f64, mixing: Mixing) -> Option<Tensor<3>> {
+    let ([batch, l, _], d) = (x.dims().map(|size| size as i64), weights[0].dims()[0] as i64);
+    let heads = mixing.heads as i64;
+    let x = own(x)?;
+    // One product each: of one for all three, the gradients would have to be joined.
+    let project = |weight: &Tensor<2>| {
+        let y = x.linear::<tch::Tensor>(&own(weight)?, None);
+        Some(y.reshape([batch, l, heads, d / heads]).transpose(1, 2))
+    };
+    let [q, k, v] = weights;
+    let y = weigh([&project(q)?, &project(k)?, &project(v)?], None, rate, mixing);
+    Some(tensor(y.transpose(1, 2).reshape([batch, l, d])))
+}
+
+/// weights(q k^T) v of q [.., .., l, w], k and v [.., .., m, w]; `mask` is added to the scores.
+fn weigh([q, k, v]: [&tch::Tensor; 3], mask: Option<tch::Tensor>, rate: f64, mixing: Mixing) -> tch::Tensor {
+    let (l, m) = (q.size()[2], k.size()[2]);
+    let added = match (hidden(mixing.visible, l, m, (q.kind(), q.device())), mask) {
         (Some(hidden), Some(mask)) => Some(hidden + mask),
         (hidden, mask) => hidden.or(mask),
     };
-    let y = match mixing.attention {
-        Attention::Softmax => tch::Tensor::scaled_dot_product_attention(&q, &k, &v, added, rate, false, 1.0, false),
-        Attention::Relu => {
+    match (mixing.attention, mixing.visible) {
+        (Attention::Softmax, Visible::All | Visible::Before) => {
+            tch::Tensor::scaled_dot_product_attention(q, k, v, added, rate, false, 1.0, false)
+        }
+        // Where no token sees itself, LibTorch's fused kernel is slower than its parts: an image's class token is the 65th, and it
+        // works in tiles of 64.
+        (attention, _) => {
             let scores = q.matmul(&k.transpose(2, 3));
             let scores = match added {
                 Some(added) => scores + added,
                 None => scores,
             };
-            scores.relu().dropout(rate, rate > 0.0).matmul(&v)
+            let weights = match attention {
+                Attention::Softmax => scores.softmax(-1, None),
+                Attention::Relu => scores.relu(),
+            };
+            weights.dropout(rate, rate > 0.0).matmul(v)
         }
-    };
-    Some(tensor(y.transpose(1, 2).reshape([batch, l, d])))
+    }
 }
 
 /// What is added to scores [l, m] so that only visible tokens are seen.

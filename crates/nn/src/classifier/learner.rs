@@ -4,13 +4,10 @@ use burn::tensor::{Tensor, TensorData};
 use pudica_data::Stream;
 
 use super::model::Model;
-use super::{Classifier, Optimiser, Pass, Statistics};
+use super::{Classifier, NEW_SHARE, Optimiser, Pass, Statistics};
 use crate::layers::to_vec;
 use crate::weights::{Stored, store};
 use crate::{Device, NnError, Weights};
-
-/// How much of a batch's statistics BatchNorm's running ones take in, PyTorch's default.
-const NEW_SHARE: f64 = 0.1;
 
 /// A classifier in training: its weights, its optimiser and how many steps it has made.
 ///
@@ -123,20 +120,21 @@ impl<C: Classifier> Learner<C> {
         model.device.seed(Stream::new(self.seed, "dropout", self.step).word());
         let parameters = model.parameters(true);
         let mut pass = Pass::train();
+        let labels = model.labels(labels, model.classifier.count(input))?;
         let batch = model.classifier.upload(input, &model.device)?;
         let scores = model.classifier.forward(&parameters, batch, &mut pass)?;
-        let mut loss = model.loss(scores.clone(), labels)?;
+        let mut loss = model.loss(scores.clone(), labels);
         if let Some(beside) = beside {
             let batch = model.classifier.upload(beside.input, &model.device)?;
             // The statistics that BatchNorm keeps are those of the batch itself.
-            let others = model.classifier.forward(&parameters, batch, &mut Pass::train())?;
+            let others = model.classifier.forward(&parameters, batch, &mut Pass::train_aside())?;
             loss = loss + (scores - others).square().mean().mul_scalar(beside.weight);
         }
         let (loss, gradient) = parameters.gradient(loss)?;
         self.loss = Some(loss);
         let weights = self.model.flat.clone();
         self.model.flat = self.optimiser.update(weights, gradient, &mut self.memory, lr, self.step);
-        if let Pass::Train { statistics } = pass {
+        if let Pass::Train { statistics, .. } = pass {
             self.take_in(statistics)?;
         }
         Ok(())

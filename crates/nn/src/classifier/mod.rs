@@ -81,10 +81,15 @@ pub enum Pass {
     Evaluate,
     /// Training. Dropout draws from the device's generator, which the [`Learner`] seeds for every step.
     Train {
-        /// What BatchNorms found in the batch.
+        /// Whether BatchNorm's running statistics take in the batch's.
+        keeps: bool,
+        /// What BatchNorms found in the batch, to be taken in; empty where they did so themselves.
         statistics: Vec<Statistics>,
     },
 }
+
+/// How much of a batch's statistics BatchNorm's running ones take in, PyTorch's default.
+const NEW_SHARE: f64 = 0.1;
 
 /// What a BatchNorm found in a batch.
 pub struct Statistics {
@@ -99,7 +104,12 @@ pub struct Statistics {
 impl Pass {
     /// A pass for training.
     pub fn train() -> Self {
-        Self::Train { statistics: Vec::new() }
+        Self::Train { keeps: true, statistics: Vec::new() }
+    }
+
+    /// A pass for training that leaves BatchNorm's running statistics alone.
+    pub fn train_aside() -> Self {
+        Self::Train { keeps: false, statistics: Vec::new() }
     }
 
     /// Whether dropout and batch statistics are at work.
@@ -138,9 +148,17 @@ impl Pass {
         Some(kept.mul_scalar(1.0 / (1.0 - rate)))
     }
 
-    /// Remembers what a BatchNorm found.
+    /// How much of the batch's statistics BatchNorm's running ones take in.
+    pub fn share(&self) -> f64 {
+        match self {
+            Self::Train { keeps: true, .. } => NEW_SHARE,
+            _ => 0.0,
+        }
+    }
+
+    /// Remembers what a BatchNorm found, where it is to be taken in.
     pub fn record(&mut self, found: Statistics) {
-        if let Self::Train { statistics } = self {
+        if let Self::Train { keeps: true, statistics } = self {
             statistics.push(found);
         }
     }

@@ -107,10 +107,11 @@ impl<C: Classifier> Model<C> {
         input: &C::Input,
         labels: &[usize],
     ) -> Result<(E, Vec<E>), NnError> {
+        let labels = self.labels(labels, self.classifier.count(input))?;
         let batch = self.classifier.upload(input, &self.device)?;
         let parameters = self.parameters(true);
         let scores = self.classifier.forward(&parameters, batch, &mut Pass::Evaluate)?;
-        let (loss, gradient) = parameters.gradient(self.loss(scores, labels)?)?;
+        let (loss, gradient) = parameters.gradient(self.loss(scores, labels))?;
         let loss: Vec<E> = to_vec(loss)?;
         Ok((loss[0], to_vec(gradient)?))
     }
@@ -124,18 +125,26 @@ impl<C: Classifier> Model<C> {
         Parameters::new(&self.flat, &self.layout, &self.buffers, tape)
     }
 
-    /// The mean cross-entropy of scores \[batch, classes\].
-    pub(super) fn loss(&self, scores: Tensor<2>, labels: &[usize]) -> Result<Tensor<1>, NnError> {
-        let [count, classes] = scores.dims();
+    /// The labels of `count` inputs on the device: \[count, 1\]. To be called before the network computes, which a GPU's host should not
+    /// have to wait for.
+    pub(super) fn labels(&self, labels: &[usize], count: usize) -> Result<Tensor<2, Int>, NnError> {
+        let classes = self.classifier.classes();
         if labels.len() != count {
             return Err(NnError::Batch(format!("it has {} labels for {count} inputs", labels.len())));
         }
         if let Some(label) = labels.iter().find(|label| **label >= classes) {
             return Err(NnError::Batch(format!("label {label} is not one of the network's {classes} classes")));
         }
-        let labels: Vec<i64> = labels.iter().map(|label| *label as i64).collect();
-        let labels = Tensor::<2, Int>::from_data(TensorData::new(labels, [count, 1]), self.device.integers());
-        Ok(activation::log_softmax(scores, 1).gather(1, labels).mean().neg())
+        Ok(self.device.numbers(labels.iter().map(|label| *label as i64).collect(), [count, 1]))
+    }
+
+    /// The mean cross-entropy \[1\] of scores \[batch, classes\].
+    pub(super) fn loss(&self, scores: Tensor<2>, labels: Tensor<2, Int>) -> Tensor<1> {
+        #[cfg(feature = "torch")]
+        if let Some(loss) = crate::native::cross_entropy(&scores, &labels) {
+            return loss;
+        }
+        activation::log_softmax(scores, 1).gather(1, labels).mean().neg()
     }
 }
 
@@ -143,10 +152,11 @@ impl<C: Classifier<Batch = Tensor<4>>> Model<C> {
     /// The cross-entropy of each input of a batch of images, and its gradient with respect to the pixels, as the input lies in memory.
     pub fn input_gradient(&self, input: &C::Input, labels: &[usize]) -> Result<Vec<f32>, NnError> {
         let batch = Self::TAPE.leaf(self.classifier.upload(input, &self.device)?);
-        let count = batch.dims()[0] as f64;
+        let count = batch.dims()[0];
+        let labels = self.labels(labels, count)?;
         let scores = self.classifier.forward(&self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
         // The sum, not the mean: each image's gradient is then its own, however many there are.
-        let loss = self.loss(scores, labels)?.mul_scalar(count);
+        let loss = self.loss(scores, labels).mul_scalar(count as f64);
         let (_, gradients) = Self::TAPE.gradients(loss, &[batch])?;
         to_vec(Tensor::cat(gradients, 0))
     }

@@ -9,8 +9,10 @@ use crate::{NnError, Weights};
 
 /// The parameters of a network by name, each a slice of one long vector, and its buffers.
 pub struct Parameters {
-    /// One leaf for each parameter, flat, in the order of the layout.
+    /// What gradients are taken with respect to; joined, they are the long vector.
     leaves: Vec<Tensor<1>>,
+    /// One for each parameter, flat, in the order of the layout.
+    parts: Vec<Tensor<1>>,
     places: HashMap<String, (usize, Vec<usize>)>,
     buffers: HashMap<String, Tensor<1>>,
     tape: Tape,
@@ -19,11 +21,10 @@ pub struct Parameters {
 impl Parameters {
     /// Cuts `flat` \[parameters\] into the parts of `layout`. `tape` remembers what is computed from them.
     pub(super) fn new(flat: &Tensor<1>, layout: &Weights, buffers: &HashMap<String, Tensor<1>>, tape: Tape) -> Self {
-        let part = |range: std::ops::Range<usize>| tape.leaf(flat.clone().slice([range]));
-        let leaves = layout.layout().iter().map(|parameter| part(parameter.range.clone())).collect();
+        let (leaves, parts) = tape.parts(flat, layout.layout().iter().map(|parameter| parameter.range.len()).collect());
         let places = layout.layout().iter().enumerate();
         let places = places.map(|(at, parameter)| (parameter.name.clone(), (at, parameter.shape.clone()))).collect();
-        Self { leaves, places, buffers: buffers.clone(), tape }
+        Self { leaves, parts, places, buffers: buffers.clone(), tape }
     }
 
     /// The parameter of this name, in its shape.
@@ -32,14 +33,19 @@ impl Parameters {
         let shape: [usize; D] = shape.as_slice().try_into().map_err(|_| {
             NnError::Layout(format!("{name} has {} dimensions, the layer that asks for it {D}", shape.len()))
         })?;
-        Ok(self.leaves[*at].clone().reshape(shape))
+        let part = self.parts[*at].clone();
+        Ok(match D {
+            // It has its shape: on a GPU every operation counts, even one that does nothing.
+            1 => Tensor::from_dispatch(part.into_dispatch()),
+            _ => part.reshape(shape),
+        })
     }
 
     /// The parameter of this name that is a single number, PyTorch's shape `[]`: \[1\].
     pub fn scalar(&self, name: &str) -> Result<Tensor<1>, NnError> {
         let (at, shape) = self.places.get(name).ok_or_else(|| missing(name))?;
         match shape.is_empty() {
-            true => Ok(self.leaves[*at].clone()),
+            true => Ok(self.parts[*at].clone()),
             false => Err(NnError::Layout(format!("{name} is not a single number: its shape is {shape:?}"))),
         }
     }

@@ -34,6 +34,31 @@ impl Tape {
         }
     }
 
+    /// Cuts `flat` into parts of these lengths: the leaves to take gradients with respect to, which joined are `flat`, and the parts.
+    pub(super) fn parts(self, flat: &Tensor<1>, lengths: Vec<usize>) -> (Vec<Tensor<1>>, Vec<Tensor<1>>) {
+        #[cfg(feature = "torch")]
+        {
+            let whole = match self {
+                Self::Nobody => Some(flat.clone()),
+                Self::Burn => None,
+                Self::Backend => native::leaf(flat),
+            };
+            if let Some(whole) = whole
+                && let Some(parts) = native::split(&whole, &lengths)
+            {
+                return (vec![whole], parts);
+            }
+        }
+        // Each part is a leaf of its own: the gradient of a cut would be as long as all parts, once for each.
+        let mut end = 0;
+        let part = |length: usize| {
+            end += length;
+            self.leaf(flat.clone().slice([end - length..end]))
+        };
+        let leaves: Vec<Tensor<1>> = lengths.into_iter().map(part).collect();
+        (leaves.clone(), leaves)
+    }
+
     /// The loss \[1\] without its history, and its gradients with respect to the leaves, zero where one played no part.
     pub(super) fn gradients<const D: usize>(
         self,

@@ -1,6 +1,6 @@
 //! Batches of token sequences, on the host and on a device.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor};
 
 use crate::{Device, NnError};
 
@@ -127,7 +127,7 @@ impl Sequences {
             mask[index * length..][..own.len()].fill(0.0);
         }
         let full = self.ids.iter().all(|own| own.len() == length);
-        let mask = (!full).then(|| floats(mask, [sequences, length], device));
+        let mask = (!full).then(|| device.floats(mask, [sequences, length]));
         let layout = Layout::Padded { sequences, length, mask };
         self.on_device(ids, |index, position| index * length + position, layout, device)
     }
@@ -162,7 +162,7 @@ impl Sequences {
     ) -> TextBatch {
         let integers = |values: Vec<i64>| {
             let count = values.len();
-            Tensor::<1, Int>::from_data(TensorData::new(values, [count]), device.integers())
+            device.numbers(values, [count])
         };
         let touched = self.touches.iter().enumerate().filter_map(|(at, touch)| Some((at, touch.as_ref()?)));
         let (mut rows, mut noise) = (Vec::new(), Vec::new());
@@ -173,13 +173,9 @@ impl Sequences {
         let count = rows.len();
         let touches = (count > 0).then(|| {
             let shape = [count, noise.len() / count];
-            (integers(rows), floats(noise, shape, device))
+            (integers(rows), device.floats(noise, shape))
         });
         let ends = self.ids.iter().enumerate().map(|(index, own)| row(index, own.len() - 1) as i64).collect();
         TextBatch { ids: integers(ids.into_iter().map(i64::from).collect()), touches, ends: integers(ends), layout }
     }
-}
-
-fn floats<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
-    Tensor::from_data(TensorData::new(values, shape), device.constant())
 }

@@ -108,8 +108,8 @@ pub(crate) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> R
     Ok(fused::layer_norm(x, weight, bias, LAYER_NORM_EPS))
 }
 
-/// BatchNorm of x [batch, channels, height, width], each channel by itself: by the batch's own statistics in training, which are
-/// recorded, by the running ones in prediction.
+/// BatchNorm of x [batch, channels, height, width], each channel by itself: by the batch's own statistics in training, which the
+/// running ones take in or which are recorded for them, by the running ones in prediction.
 pub(super) fn batch_norm(
     parameters: &Parameters,
     name: &str,
@@ -117,9 +117,9 @@ pub(super) fn batch_norm(
     pass: &mut Pass,
 ) -> Result<Tensor<4>, NnError> {
     let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
+    let mean = parameters.buffer(&format!("{name}.running_mean"))?;
+    let variance = parameters.buffer(&format!("{name}.running_var"))?;
     if !pass.is_training() {
-        let mean = parameters.buffer(&format!("{name}.running_mean"))?;
-        let variance = parameters.buffer(&format!("{name}.running_var"))?;
         #[cfg(feature = "torch")]
         if let Some(y) = native::batch_norm_by(&x, [&weight, &bias, &mean, &variance], BATCH_NORM_EPS) {
             return Ok(y);
@@ -138,8 +138,7 @@ pub(super) fn batch_norm(
         return Err(NnError::Batch(problem));
     }
     #[cfg(feature = "torch")]
-    if let Some((y, mean, variance)) = native::batch_norm(&x, &weight, &bias, BATCH_NORM_EPS) {
-        pass.record(Statistics { name: name.to_string(), mean, variance });
+    if let Some(y) = native::batch_norm(&x, [&weight, &bias, &mean, &variance], pass.share(), BATCH_NORM_EPS) {
         return Ok(y);
     }
     let found = module::batch_norm_train(x, weight, bias, BATCH_NORM_EPS);

@@ -1,6 +1,6 @@
 //! Images as networks take them.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::{Device, NnError};
@@ -57,7 +57,7 @@ impl Pictures {
     /// \[count, channels, height, width\] on a device.
     pub(super) fn upload(&self, device: &Device) -> Tensor<4> {
         let shape = [self.count, self.channels, self.height, self.width];
-        Tensor::from_data(TensorData::new(self.values.clone(), shape), device.constant())
+        device.floats(self.values.clone(), shape)
     }
 }
 

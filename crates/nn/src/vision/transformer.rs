@@ -8,7 +8,7 @@ use super::plan::Plan;
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::init::Start;
-use crate::mixing::{Attention, Mixing, Visible, mix};
+use crate::mixing::{Attention, Mixing, Visible, mix_own};
 
 /// The layers of a ViT.
 pub(super) struct Transformer {
@@ -94,24 +94,20 @@ impl Transformer {
     fn attend(&self, parameters: &Parameters, name: &str, x: Tensor<3>, pass: &mut Pass) -> Result<Tensor<3>, NnError> {
         let x = layer_norm(parameters, &format!("{name}.norm"), x)?;
         let weight = parameters.get::<2>(&format!("{name}.to_qkv.weight"))?;
-        let inner = self.heads * self.dim_head;
-        let (queries, keys_values) = (weight.clone().narrow(0, 0, inner), weight.narrow(0, inner, 2 * inner));
-        // The scores' factor goes into the weights of the queries, the smallest place it can go.
-        let queries = match self.kind {
-            Kind::Local { .. } => queries * parameters.scalar(&format!("{name}.temperature"))?.exp().unsqueeze::<2>(),
-            Kind::Plain => queries.mul_scalar((self.dim_head as f64).sqrt().recip()),
+        let (attention, visible, dropout) = match self.kind {
+            Kind::Local { attention, dropout } => (attention, Visible::Others, dropout),
+            Kind::Plain => (Attention::Softmax, Visible::All, 0.0),
         };
-        let (queries, keys_values) = (multiply(x.clone(), queries, None), multiply(x, keys_values, None));
+        let mixing = Mixing { heads: self.heads, visible, attention, dropout };
         match self.kind {
-            Kind::Local { attention, dropout } => {
-                let mixing = Mixing { heads: self.heads, visible: Visible::Others, attention, dropout };
-                let y = mix(queries, keys_values, None, mixing, pass);
+            Kind::Local { .. } => {
+                let factor = parameters.scalar(&format!("{name}.temperature"))?.exp().unsqueeze::<2>();
+                let y = mix_own(x, weight, |queries| queries * factor.clone(), mixing, pass);
                 Ok(pass.dropout(linear(parameters, &format!("{name}.to_out.0"), y)?, dropout))
             }
             Kind::Plain => {
-                let attention = Attention::Softmax;
-                let mixing = Mixing { heads: self.heads, visible: Visible::All, attention, dropout: 0.0 };
-                let y = mix(queries, keys_values, None, mixing, pass);
+                let factor = (self.dim_head as f64).sqrt().recip();
+                let y = mix_own(x, weight, |queries| queries.mul_scalar(factor), mixing, pass);
                 Ok(multiply(y, parameters.get(&format!("{name}.to_out.weight"))?, None))
             }
         }
