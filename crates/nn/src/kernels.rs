@@ -3,34 +3,14 @@
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Flex, TensorMetadata};
-use burn::tensor::{DType, Element, TensorData};
-use num_traits::{Float, NumAssign};
 use rayon::prelude::*;
 
+use crate::cpu::{Real, Values, by_dtype, share, tensor, total, total_product};
 use crate::fused::{Heads, Kernels};
-
-/// f32 and f64.
-trait Real: Element + Float + NumAssign + bytemuck::Pod + Send + Sync {}
-
-impl Real for f32 {}
-impl Real for f64 {}
-
-/// Floating-point operations below which a step is not worth waking other cores for.
-const WORTH_SHARING: usize = 1 << 18;
 
 /// Rows of a LayerNorm whose weight gradients are summed before they are added to the others'; fixed, so that the sum does not
 /// depend on how many cores there are.
 const ROWS_A_BLOCK: usize = 128;
-
-/// Call one of two instances of a generic kernel by the tensor's type.
-macro_rules! by_dtype {
-    ($tensor:expr, $kernel:ident ( $($argument:expr),* )) => {
-        match $tensor.dtype() {
-            DType::F64 => $kernel::<f64>($($argument),*),
-            _ => $kernel::<f32>($($argument),*),
-        }
-    };
-}
 
 impl Kernels for Flex {
     fn attend_forward(
@@ -248,33 +228,6 @@ fn normalise_backward<T: Real>(
     [tensor(dx, &[batch, length, d]), tensor(both, &[d]), tensor(d_bias, &[d])]
 }
 
-/// Do every piece of work, on all cores when there is enough of it, compiled for the widest vectors this processor has.
-fn share<I: IndexedParallelIterator>(operations: usize, pieces: I, work: impl Fn(I::Item) + Send + Sync) {
-    let work = |piece| pulp::Arch::new().dispatch(|| work(piece));
-    match operations < WORTH_SHARING {
-        // A single thread of the pool's caller: no hand-over for a few microseconds of work.
-        true => pieces.with_min_len(usize::MAX).for_each(work),
-        false => pieces.for_each(work),
-    }
-}
-
-/// A tensor's values in order.
-struct Values(FlexTensor);
-
-impl Values {
-    fn of(tensor: &FlexTensor) -> Self {
-        Self(tensor.to_contiguous())
-    }
-
-    fn get<T: Real>(&self) -> &[T] {
-        self.0.as_slice().unwrap_or_default()
-    }
-}
-
-fn tensor<T: Real>(values: Vec<T>, shape: &[usize]) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape.to_vec()))
-}
-
 /// One head of keys or values [m, d] turned to [width, m].
 #[inline(always)]
 fn transpose<T: Real>(rows: &[T], at: usize, sizes: Sizes, transposed: &mut [T]) {
@@ -312,45 +265,6 @@ fn combine<T: Real>(y: &mut [T], a: Strided<T>, count: usize, x: &[T], stride: u
         }
         *y = sum;
     }
-}
-
-/// The sum of x, in eight interleaved parts.
-#[inline(always)]
-fn total<T: Real>(x: &[T]) -> T {
-    let (chunks, rest) = x.as_chunks::<8>();
-    let mut parts = [T::zero(); 8];
-    for chunk in chunks {
-        for i in 0..8 {
-            parts[i] += chunk[i];
-        }
-    }
-    let mut total = pairwise(parts);
-    for x in rest {
-        total += *x;
-    }
-    total
-}
-
-/// The sum of x y, in eight interleaved parts.
-#[inline(always)]
-fn total_product<T: Real>(x: &[T], y: &[T]) -> T {
-    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
-    let mut parts = [T::zero(); 8];
-    for (x, y) in x.iter().zip(y) {
-        for i in 0..8 {
-            parts[i] += x[i] * y[i];
-        }
-    }
-    let mut total = pairwise(parts);
-    for (x, y) in x_rest.iter().zip(y_rest) {
-        total += *x * *y;
-    }
-    total
-}
-
-#[inline(always)]
-fn pairwise<T: Real>([a, b, c, d, e, f, g, h]: [T; 8]) -> T {
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
 /// In place.

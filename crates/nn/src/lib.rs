@@ -12,6 +12,8 @@ mod adamw;
 pub mod classifier;
 #[cfg(any(feature = "torch", test))]
 mod composed;
+mod convolution;
+mod cpu;
 mod device;
 mod embedding;
 mod encoder;

@@ -1,10 +1,11 @@
 //! The layers image networks are made of: each a function of its name, by which it finds its parameters.
 
-use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Tensor, activation, module};
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::{Parameters, Pass, Statistics};
+pub(super) use crate::convolution::Conv;
+use crate::convolution::convolve;
 #[cfg(feature = "torch")]
 use crate::native;
 use crate::{LAYER_NORM_EPS, NnError, fused};
@@ -58,16 +59,6 @@ pub(crate) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Op
     y.reshape(shape)
 }
 
-/// How a convolution moves over the image.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Conv {
-    pub(super) stride: usize,
-    /// Rows and columns of zeros put around the image.
-    pub(super) padding: usize,
-    /// Parts the channels are split into, each convolved by itself.
-    pub(super) groups: usize,
-}
-
 impl Conv {
     /// Every pixel, no zeros around.
     pub(super) const PLAIN: Self = Self { stride: 1, padding: 0, groups: 1 };
@@ -79,7 +70,7 @@ impl Conv {
 
     /// [batch, inputs, height, width] -> [batch, outputs, height', width'] by `name.weight` alone.
     pub(super) fn apply(self, parameters: &Parameters, name: &str, x: Tensor<4>) -> Result<Tensor<4>, NnError> {
-        Ok(module::conv2d(x, parameters.get(&format!("{name}.weight"))?, None, self.options()))
+        Ok(convolve(x, parameters.get(&format!("{name}.weight"))?, None, self))
     }
 
     /// The same with `name.bias` added.
@@ -90,11 +81,7 @@ impl Conv {
         x: Tensor<4>,
     ) -> Result<Tensor<4>, NnError> {
         let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
-        Ok(module::conv2d(x, weight, Some(bias), self.options()))
-    }
-
-    fn options(self) -> ConvOptions<2> {
-        ConvOptions::new([self.stride; 2], [self.padding; 2], [1; 2], self.groups)
+        Ok(convolve(x, weight, Some(bias), self))
     }
 }
 
