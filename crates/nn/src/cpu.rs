@@ -27,9 +27,15 @@ macro_rules! by_dtype {
 }
 pub(crate) use by_dtype;
 
-/// Do every piece of work, on all cores when there is enough of it, compiled for the widest vectors this processor has.
+/// Do every piece of work, on all cores when there is enough of it, compiled for the widest vectors this processor has: where `work` and
+/// what it calls are inlined, which closures of some length must ask for.
 pub(crate) fn share<I: IndexedParallelIterator>(operations: usize, pieces: I, work: impl Fn(I::Item) + Send + Sync) {
-    let work = |piece| pulp::Arch::new().dispatch(|| work(piece));
+    let work = |piece| {
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || work(piece),
+        )
+    };
     match operations < WORTH_SHARING {
         // A single thread of the pool's caller: no hand-over for a few microseconds of work.
         true => pieces.with_min_len(usize::MAX).for_each(work),
@@ -60,12 +66,14 @@ thread_local! {
 
 /// Lends `work` memory of these lengths, whatever was written there before: each thread has some that it uses again and again. Each part
 /// begins with a cache line.
+#[inline(always)]
 pub(crate) fn with_scratch<T: Real, const N: usize>(lengths: [usize; N], work: impl FnOnce([&mut [T]; N])) {
     const LINE: usize = 64;
     let whole_lines = |length: usize| length.next_multiple_of(LINE / size_of::<T>());
     // Taken out, not borrowed: whoever asks within `work` gets memory of its own.
     let mut memory = SCRATCH.take();
-    let words = (lengths.iter().map(|length| whole_lines(*length) * size_of::<T>()).sum::<usize>() + LINE) / size_of::<u64>();
+    let words =
+        (lengths.iter().map(|length| whole_lines(*length) * size_of::<T>()).sum::<usize>() + LINE) / size_of::<u64>();
     if memory.len() < words {
         memory.resize(words, 0);
     }
@@ -79,36 +87,48 @@ pub(crate) fn with_scratch<T: Real, const N: usize>(lengths: [usize; N], work: i
     SCRATCH.set(memory);
 }
 
-/// The sum of x, in eight interleaved parts.
+/// The sum of x.
 #[inline(always)]
 pub(crate) fn total<T: Real>(x: &[T]) -> T {
+    total_of(x, |x| x)
+}
+
+/// The sum of x y.
+#[inline(always)]
+pub(crate) fn total_product<T: Real>(x: &[T], y: &[T]) -> T {
+    total_of_pairs(x, y, |x, y| x * y)
+}
+
+/// The sum of f(x), in eight interleaved parts.
+#[inline(always)]
+pub(crate) fn total_of<T: Real>(x: &[T], f: impl Fn(T) -> T) -> T {
     let (chunks, rest) = x.as_chunks::<8>();
     let mut parts = [T::zero(); 8];
     for chunk in chunks {
         for i in 0..8 {
-            parts[i] += chunk[i];
+            parts[i] += f(chunk[i]);
         }
     }
     let mut total = pairwise(parts);
     for x in rest {
-        total += *x;
+        total += f(*x);
     }
     total
 }
 
-/// The sum of x y, in eight interleaved parts.
+/// The sum of f(x, y), in eight interleaved parts.
 #[inline(always)]
-pub(crate) fn total_product<T: Real>(x: &[T], y: &[T]) -> T {
+pub(crate) fn total_of_pairs<T: Real>(x: &[T], y: &[T], f: impl Fn(T, T) -> T) -> T {
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
     let mut parts = [T::zero(); 8];
     for (x, y) in x.iter().zip(y) {
         for i in 0..8 {
-            parts[i] += x[i] * y[i];
+            parts[i] += f(x[i], y[i]);
         }
     }
     let mut total = pairwise(parts);
     for (x, y) in x_rest.iter().zip(y_rest) {
-        total += *x * *y;
+        total += f(*x, *y);
     }
     total
 }

@@ -86,21 +86,26 @@ fn attend_forward<T: Real>(q: &FlexTensor, k: &FlexTensor, v: &FlexTensor, heads
     let mut output = vec![T::zero(); batch * l * d];
     let mut mixture = vec![T::zero(); batch * heads.count * l * m];
     let strings = output.par_chunks_mut(l * d).zip(mixture.par_chunks_mut(heads.count * l * m)).enumerate();
-    share(sizes.operations(), strings, |(b, (output, mixture))| {
-        let (q, k, v) = (&q[b * l * d..][..l * d], &k[b * m * d..][..m * d], &v[b * m * d..][..m * d]);
-        let mut columns = vec![T::zero(); m * sizes.width];
-        for head in 0..sizes.heads {
-            let at = head * sizes.width;
-            transpose(k, at, sizes, &mut columns);
-            for i in 0..l {
-                let mixture = &mut mixture[(head * l + i) * m..][..sizes.visible(i)];
-                combine(mixture, Strided(&q[i * d + at..], 1), sizes.width, &columns, m);
-                softmax(mixture);
-                let output = &mut output[i * d + at..][..sizes.width];
-                combine(output, Strided(mixture, 1), mixture.len(), &v[at..], d);
+    share(
+        sizes.operations(),
+        strings,
+        #[inline(always)]
+        |(b, (output, mixture))| {
+            let (q, k, v) = (&q[b * l * d..][..l * d], &k[b * m * d..][..m * d], &v[b * m * d..][..m * d]);
+            let mut columns = vec![T::zero(); m * sizes.width];
+            for head in 0..sizes.heads {
+                let at = head * sizes.width;
+                transpose(k, at, sizes, &mut columns);
+                for i in 0..l {
+                    let mixture = &mut mixture[(head * l + i) * m..][..sizes.visible(i)];
+                    combine(mixture, Strided(&q[i * d + at..], 1), sizes.width, &columns, m);
+                    softmax(mixture);
+                    let output = &mut output[i * d + at..][..sizes.width];
+                    combine(output, Strided(mixture, 1), mixture.len(), &v[at..], d);
+                }
             }
-        }
-    });
+        },
+    );
     (tensor(output, &[batch, l, d]), tensor(mixture, &[batch, heads.count, l, m]))
 }
 
@@ -119,33 +124,38 @@ fn attend_backward<T: Real>(
     let (mut dk, mut dv) = (vec![T::zero(); batch * m * d], vec![T::zero(); batch * m * d]);
     let strings =
         (dq.par_chunks_mut(l * d), dk.par_chunks_mut(m * d), dv.par_chunks_mut(m * d)).into_par_iter().enumerate();
-    share(2 * sizes.operations(), strings, |(b, (dq, dk, dv))| {
-        let (q, k, v) = (&q[b * l * d..][..l * d], &k[b * m * d..][..m * d], &v[b * m * d..][..m * d]);
-        let gradient = &gradient[b * l * d..][..l * d];
-        let mixture = &mixture[b * heads.count * l * m..][..heads.count * l * m];
-        let (mut columns, mut d_scores) = (vec![T::zero(); m * width], vec![T::zero(); l * m]);
-        for head in 0..sizes.heads {
-            let at = head * width;
-            let mixture = &mixture[head * l * m..][..l * m];
-            transpose(v, at, sizes, &mut columns);
-            for i in 0..l {
-                let shares = &mixture[i * m..][..sizes.visible(i)];
-                let d_scores = &mut d_scores[i * m..][..sizes.visible(i)];
-                combine(d_scores, Strided(&gradient[i * d + at..], 1), width, &columns, m);
-                // The softmax's gradient: p (g - sum p g).
-                let total = total_product(d_scores, shares);
-                for (g, p) in d_scores.iter_mut().zip(shares) {
-                    *g = *p * (*g - total);
+    share(
+        2 * sizes.operations(),
+        strings,
+        #[inline(always)]
+        |(b, (dq, dk, dv))| {
+            let (q, k, v) = (&q[b * l * d..][..l * d], &k[b * m * d..][..m * d], &v[b * m * d..][..m * d]);
+            let gradient = &gradient[b * l * d..][..l * d];
+            let mixture = &mixture[b * heads.count * l * m..][..heads.count * l * m];
+            let (mut columns, mut d_scores) = (vec![T::zero(); m * width], vec![T::zero(); l * m]);
+            for head in 0..sizes.heads {
+                let at = head * width;
+                let mixture = &mixture[head * l * m..][..l * m];
+                transpose(v, at, sizes, &mut columns);
+                for i in 0..l {
+                    let shares = &mixture[i * m..][..sizes.visible(i)];
+                    let d_scores = &mut d_scores[i * m..][..sizes.visible(i)];
+                    combine(d_scores, Strided(&gradient[i * d + at..], 1), width, &columns, m);
+                    // The softmax's gradient: p (g - sum p g).
+                    let total = total_product(d_scores, shares);
+                    for (g, p) in d_scores.iter_mut().zip(shares) {
+                        *g = *p * (*g - total);
+                    }
+                    combine(&mut dq[i * d + at..][..width], Strided(d_scores, 1), d_scores.len(), &k[at..], d);
                 }
-                combine(&mut dq[i * d + at..][..width], Strided(d_scores, 1), d_scores.len(), &k[at..], d);
+                for j in 0..m {
+                    let own = j * d + at..j * d + at + width;
+                    combine(&mut dk[own.clone()], Strided(&d_scores[j..], m), l, &q[at..], d);
+                    combine(&mut dv[own], Strided(&mixture[j..], m), l, &gradient[at..], d);
+                }
             }
-            for j in 0..m {
-                let own = j * d + at..j * d + at + width;
-                combine(&mut dk[own.clone()], Strided(&d_scores[j..], m), l, &q[at..], d);
-                combine(&mut dv[own], Strided(&mixture[j..], m), l, &gradient[at..], d);
-            }
-        }
-    });
+        },
+    );
     [tensor(dq, &[batch, l, d]), tensor(dk, &[batch, m, d]), tensor(dv, &[batch, m, d])]
 }
 
@@ -164,20 +174,26 @@ fn normalise_forward<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: &FlexTe
         normalised.par_chunks_mut(ROWS_A_BLOCK * d),
         factors.par_chunks_mut(ROWS_A_BLOCK),
     );
-    share(8 * batch * length * d, blocks.into_par_iter(), |(x, output, normalised, factors)| {
-        let rows = x.chunks_exact(d).zip(output.chunks_exact_mut(d)).zip(normalised.chunks_exact_mut(d)).zip(factors);
-        for (((x, output), normalised), factor) in rows {
-            let mean = total(x) / count;
-            for (centred, x) in normalised.iter_mut().zip(x) {
-                *centred = *x - mean;
+    share(
+        8 * batch * length * d,
+        blocks.into_par_iter(),
+        #[inline(always)]
+        |(x, output, normalised, factors)| {
+            let rows =
+                x.chunks_exact(d).zip(output.chunks_exact_mut(d)).zip(normalised.chunks_exact_mut(d)).zip(factors);
+            for (((x, output), normalised), factor) in rows {
+                let mean = total(x) / count;
+                for (centred, x) in normalised.iter_mut().zip(x) {
+                    *centred = *x - mean;
+                }
+                *factor = (total_product(normalised, normalised) / count + eps).sqrt().recip();
+                for (((y, x), w), b) in output.iter_mut().zip(normalised).zip(weight).zip(bias) {
+                    *x *= *factor;
+                    *y = *x * *w + *b;
+                }
             }
-            *factor = (total_product(normalised, normalised) / count + eps).sqrt().recip();
-            for (((y, x), w), b) in output.iter_mut().zip(normalised).zip(weight).zip(bias) {
-                *x *= *factor;
-                *y = *x * *w + *b;
-            }
-        }
-    });
+        },
+    );
     [tensor(output, &[batch, length, d]), tensor(normalised, &[batch, length, d]), tensor(factors, &[batch, length, 1])]
 }
 
@@ -205,21 +221,26 @@ fn normalise_backward<T: Real>(
         gradient.par_chunks(ROWS_A_BLOCK * d),
         factors.par_chunks(ROWS_A_BLOCK),
     );
-    share(12 * batch * length * d, pieces.into_par_iter(), |(dx, sums, normalised, gradient, factors)| {
-        let (d_weight, d_bias) = sums.split_at_mut(d);
-        let rows = normalised.chunks_exact(d).zip(gradient.chunks_exact(d));
-        for (((x, g), dx), factor) in rows.zip(dx.chunks_exact_mut(d)).zip(factors) {
-            for i in 0..d {
-                d_weight[i] += g[i] * x[i];
-                d_bias[i] += g[i];
-                dx[i] = g[i] * weight[i];
+    share(
+        12 * batch * length * d,
+        pieces.into_par_iter(),
+        #[inline(always)]
+        |(dx, sums, normalised, gradient, factors)| {
+            let (d_weight, d_bias) = sums.split_at_mut(d);
+            let rows = normalised.chunks_exact(d).zip(gradient.chunks_exact(d));
+            for (((x, g), dx), factor) in rows.zip(dx.chunks_exact_mut(d)).zip(factors) {
+                for i in 0..d {
+                    d_weight[i] += g[i] * x[i];
+                    d_bias[i] += g[i];
+                    dx[i] = g[i] * weight[i];
+                }
+                let (mean, along) = (total(dx) / count, total_product(dx, x) / count);
+                for (dx, x) in dx.iter_mut().zip(x) {
+                    *dx = *factor * (*dx - mean - *x * along);
+                }
             }
-            let (mean, along) = (total(dx) / count, total_product(dx, x) / count);
-            for (dx, x) in dx.iter_mut().zip(x) {
-                *dx = *factor * (*dx - mean - *x * along);
-            }
-        }
-    });
+        },
+    );
     let mut both = vec![T::zero(); 2 * d];
     for block in sums.chunks_exact(2 * d) {
         both.iter_mut().zip(block).for_each(|(sum, x)| *sum += *x);

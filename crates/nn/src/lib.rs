@@ -9,6 +9,7 @@
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
+mod batch_norm;
 pub mod classifier;
 #[cfg(any(feature = "torch", test))]
 mod composed;

@@ -68,30 +68,30 @@ impl Geometry {
 
 /// Writes columns [channels * k * k, pixels of the tile] of images x [.., inputs, height, width].
 #[inline(always)]
-pub(super) fn gather<T: Real>(
-    columns: &mut [T],
-    x: &[T],
-    tile: &Tile,
-    channels: Range<usize>,
-    geometry: &Geometry,
-) {
-    for_each_part(geometry, tile, channels, |tap, plane, part| {
-        let (plane, part) = (&x[plane], &mut columns[part]);
-        if geometry.moves() {
-            let Some((from, to)) = geometry.moved(tap, tile) else { return part.fill(T::zero()) };
-            part[..to.start].fill(T::zero());
-            part[to.end..].fill(T::zero());
-            part[to].copy_from_slice(&plane[from]);
-            return clear_sides(part, tap, geometry);
-        }
-        part.fill(T::zero());
-        for y in tap.rows.clone() {
-            let row = &mut part[(y - tile.rows.start) * geometry.out_width..][..geometry.out_width];
-            let Some(first) = tap.columns.clone().next() else { return };
-            let source = plane[geometry.source(tap, y, first)..].iter().step_by(geometry.stride);
-            row[tap.columns.clone()].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
-        }
-    });
+pub(super) fn gather<T: Real>(columns: &mut [T], x: &[T], tile: &Tile, channels: Range<usize>, geometry: &Geometry) {
+    for_each_part(
+        geometry,
+        tile,
+        channels,
+        #[inline(always)]
+        |tap, plane, part| {
+            let (plane, part) = (&x[plane], &mut columns[part]);
+            if geometry.moves() {
+                let Some((from, to)) = geometry.moved(tap, tile) else { return part.fill(T::zero()) };
+                part[..to.start].fill(T::zero());
+                part[to.end..].fill(T::zero());
+                part[to].copy_from_slice(&plane[from]);
+                return clear_sides(part, tap, geometry);
+            }
+            part.fill(T::zero());
+            for y in tap.rows.clone() {
+                let row = &mut part[(y - tile.rows.start) * geometry.out_width..][..geometry.out_width];
+                let Some(first) = tap.columns.clone().next() else { return };
+                let source = plane[geometry.source(tap, y, first)..].iter().step_by(geometry.stride);
+                row[tap.columns.clone()].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+            }
+        },
+    );
 }
 
 /// Adds columns [channels * k * k, pixels of the tile] to where [`gather`] would have read them in x. Spoils the columns.
@@ -103,20 +103,26 @@ pub(super) fn scatter<T: Real>(
     channels: Range<usize>,
     geometry: &Geometry,
 ) {
-    for_each_part(geometry, tile, channels, |tap, plane, part| {
-        let (plane, part) = (&mut x[plane], &mut columns[part]);
-        if geometry.moves() {
-            let Some((from, to)) = geometry.moved(tap, tile) else { return };
-            clear_sides(part, tap, geometry);
-            return plane[from].iter_mut().zip(&part[to]).for_each(|(sum, x)| *sum += *x);
-        }
-        for y in tap.rows.clone() {
-            let row = &part[(y - tile.rows.start) * geometry.out_width..][..geometry.out_width];
-            let Some(first) = tap.columns.clone().next() else { return };
-            let place = plane[geometry.source(tap, y, first)..].iter_mut().step_by(geometry.stride);
-            place.zip(&row[tap.columns.clone()]).for_each(|(sum, x)| *sum += *x);
-        }
-    });
+    for_each_part(
+        geometry,
+        tile,
+        channels,
+        #[inline(always)]
+        |tap, plane, part| {
+            let (plane, part) = (&mut x[plane], &mut columns[part]);
+            if geometry.moves() {
+                let Some((from, to)) = geometry.moved(tap, tile) else { return };
+                clear_sides(part, tap, geometry);
+                return plane[from].iter_mut().zip(&part[to]).for_each(|(sum, x)| *sum += *x);
+            }
+            for y in tap.rows.clone() {
+                let row = &part[(y - tile.rows.start) * geometry.out_width..][..geometry.out_width];
+                let Some(first) = tap.columns.clone().next() else { return };
+                let place = plane[geometry.source(tap, y, first)..].iter_mut().step_by(geometry.stride);
+                place.zip(&row[tap.columns.clone()]).for_each(|(sum, x)| *sum += *x);
+            }
+        },
+    );
 }
 
 /// For each tap, channel and image: its plane of x and its part of the columns.

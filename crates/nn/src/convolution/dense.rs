@@ -16,11 +16,19 @@ use crate::cpu::{Real, Values, by_dtype, share, tensor, with_scratch};
 const PIXELS: usize = 256;
 const TAPS: usize = 576;
 
+/// Values between the end of one row of a copied matrix and the beginning of the next.
+const APART: usize = 16;
+
 /// Into how many pieces the sum over images that is the weight's gradient is cut at least, where there are as many images; fixed, so that
 /// it does not depend on how many cores there are.
 const PIECES: usize = 32;
 
-pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
+pub(super) fn forward(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: Option<&FlexTensor>,
+    geometry: Geometry,
+) -> FlexTensor {
     by_dtype!(x, outputs(x, weight, bias, geometry))
 }
 
@@ -49,7 +57,9 @@ impl Geometry {
         let rows = if together > 1 { height } else { (PIXELS / self.out_width).clamp(1, height) };
         (0..images).step_by(together).flat_map(move |image| {
             let images = image..(image + together).min(images);
-            (0..height).step_by(rows).map(move |row| Tile { images: images.clone(), rows: row..(row + rows).min(height) })
+            (0..height)
+                .step_by(rows)
+                .map(move |row| Tile { images: images.clone(), rows: row..(row + rows).min(height) })
         })
     }
 
@@ -112,62 +122,84 @@ fn columns<'a, T: Real>(
 /// else a copy in `memory`.
 #[inline(always)]
 fn side_by_side<'a, T: Real>(memory: &'a mut [T], y: &'a [T], tile: &Tile, geometry: &Geometry) -> Matrix<'a, T> {
-    let (pixels, outputs) = (geometry.pixels(), geometry.outputs);
-    if tile.images.len() == 1 {
-        return Matrix::new(&y[geometry.start(outputs, tile)..], pixels);
+    match tile.images.len() {
+        1 => Matrix::new(&y[geometry.start(geometry.outputs, tile)..], geometry.pixels()),
+        _ => copied(memory, y, tile, geometry),
     }
-    for (output, row) in memory.chunks_exact_mut(tile.images.len() * pixels).enumerate().take(outputs) {
-        for (to, image) in row.chunks_exact_mut(pixels).zip(tile.images.clone()) {
-            to.copy_from_slice(&y[(image * outputs + output) * pixels..][..pixels]);
+}
+
+/// The same, always copied.
+#[inline(always)]
+fn copied<'a, T: Real>(memory: &'a mut [T], y: &[T], tile: &Tile, geometry: &Geometry) -> Matrix<'a, T> {
+    let (pixels, outputs, own) = (geometry.pixels(), geometry.outputs, tile.rows.len() * geometry.out_width);
+    let step = geometry.pixels_of(tile) + APART;
+    for (output, row) in memory.chunks_exact_mut(step).enumerate().take(outputs) {
+        for (to, image) in row.chunks_exact_mut(own).zip(tile.images.clone()) {
+            let from = (image * outputs + output) * pixels + tile.rows.start * geometry.out_width;
+            to.copy_from_slice(&y[from..][..own]);
         }
     }
-    Matrix::new(memory, geometry.pixels_of(tile))
+    Matrix::new(memory, step)
 }
 
 /// y = weight * columns + bias
-fn outputs<T: Real>(
-    x: &FlexTensor,
-    weight: &FlexTensor,
-    bias: Option<&FlexTensor>,
-    geometry: Geometry,
-) -> FlexTensor {
+fn outputs<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
     let (x, weight, bias) = (Values::of(x), Values::of(weight), bias.map(Values::of));
     let (x, weight, bias): (&[T], &[T], Option<&[T]>) = (x.get(), weight.get(), bias.as_ref().map(Values::get));
     let Geometry { batch, inputs, outputs, .. } = geometry;
-    let (plane, pixels, taps, together) = (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
+    let (plane, pixels, taps, together) =
+        (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
     let mut y = vec![T::zero(); batch * outputs * pixels];
     let pieces = x.par_chunks(together * inputs * plane).zip(y.par_chunks_mut(together * outputs * pixels));
-    share(geometry.operations(), pieces, |(x, y)| {
-        if let Some(bias) = bias {
-            y.chunks_exact_mut(pixels).zip(bias.iter().cycle()).for_each(|(y, bias)| y.fill(*bias));
-        }
-        let memory = [geometry.most_columns(), outputs * geometry.most_pixels()];
-        with_scratch(memory, |[memory, mixed]| {
-            for tile in geometry.tiles(y.len() / (outputs * pixels)) {
-                let own = geometry.pixels_of(&tile);
-                for channels in geometry.channels() {
-                    let (from, depth) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
-                    let first = channels.start == 0;
-                    let weight = Matrix::new(&weight[from..], taps);
-                    let columns = columns(memory, x, &tile, channels, &geometry);
-                    match tile.images.len() {
-                        1 => {
-                            let y = &mut y[geometry.start(outputs, &tile)..];
-                            product([outputs, own, depth], y, pixels, weight, columns, !first || bias.is_some());
-                        }
-                        _ => product([outputs, own, depth], mixed, own, weight, columns, !first),
-                    }
-                }
-                if tile.images.len() > 1 {
-                    for (at, mixed) in mixed.chunks_exact(pixels).take(outputs * tile.images.len()).enumerate() {
-                        let (output, image) = (at / tile.images.len(), tile.images.start + at % tile.images.len());
-                        let y = &mut y[(image * outputs + output) * pixels..][..pixels];
-                        y.iter_mut().zip(mixed).for_each(|(y, mixed)| *y += *mixed);
-                    }
-                }
+    share(
+        geometry.operations(),
+        pieces,
+        #[inline(always)]
+        |(x, y)| {
+            if let Some(bias) = bias {
+                y.chunks_exact_mut(pixels).zip(bias.iter().cycle()).for_each(|(y, bias)| y.fill(*bias));
             }
-        });
-    });
+            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
+            with_scratch(
+                memory,
+                #[inline(always)]
+                |[memory, mixed]| {
+                    for tile in geometry.tiles(y.len() / (outputs * pixels)) {
+                        let own = geometry.pixels_of(&tile);
+                        for channels in geometry.channels() {
+                            let (from, depth) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
+                            let first = channels.start == 0;
+                            let weight = Matrix::new(&weight[from..], taps);
+                            let columns = columns(memory, x, &tile, channels, &geometry);
+                            match tile.images.len() {
+                                1 => {
+                                    let y = &mut y[geometry.start(outputs, &tile)..];
+                                    product(
+                                        [outputs, own, depth],
+                                        y,
+                                        pixels,
+                                        weight,
+                                        columns,
+                                        !first || bias.is_some(),
+                                    );
+                                }
+                                _ => product([outputs, own, depth], mixed, own, weight, columns, !first),
+                            }
+                        }
+                        if tile.images.len() > 1 {
+                            for (at, mixed) in mixed.chunks_exact(pixels).take(outputs * tile.images.len()).enumerate()
+                            {
+                                let (output, image) =
+                                    (at / tile.images.len(), tile.images.start + at % tile.images.len());
+                                let y = &mut y[(image * outputs + output) * pixels..][..pixels];
+                                y.iter_mut().zip(mixed).for_each(|(y, mixed)| *y += *mixed);
+                            }
+                        }
+                    }
+                },
+            );
+        },
+    );
     tensor(y, &geometry.output_shape())
 }
 
@@ -176,30 +208,40 @@ fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometr
     let (weight, gradient) = (Values::of(weight), Values::of(gradient));
     let (weight, gradient): (&[T], &[T]) = (weight.get(), gradient.get());
     let Geometry { batch, inputs, outputs, .. } = geometry;
-    let (plane, pixels, taps, together) = (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
+    let (plane, pixels, taps, together) =
+        (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
     let weight = transposed(weight, outputs, taps);
     let mut dx = vec![T::zero(); batch * inputs * plane];
     let pieces = gradient.par_chunks(together * outputs * pixels).zip(dx.par_chunks_mut(together * inputs * plane));
-    share(geometry.operations(), pieces, |(gradient, dx)| {
-        let memory = [geometry.most_columns(), outputs * geometry.most_pixels()];
-        with_scratch(memory, |[memory, mixed]| {
-            for tile in geometry.tiles(dx.len() / (inputs * plane)) {
-                let own = geometry.pixels_of(&tile);
-                let gradient = side_by_side(mixed, gradient, &tile, &geometry);
-                for channels in geometry.channels() {
-                    let (from, rows) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
-                    let weight = Matrix::new(&weight[from * outputs..], outputs);
-                    if geometry.is_pointwise() && tile.images.len() == 1 {
-                        let dx = &mut dx[geometry.start(inputs, &tile) + channels.start * plane..];
-                        product([rows, own, outputs], dx, plane, weight, gradient, false);
-                        continue;
+    share(
+        geometry.operations(),
+        pieces,
+        #[inline(always)]
+        |(gradient, dx)| {
+            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
+            with_scratch(
+                memory,
+                #[inline(always)]
+                |[memory, mixed]| {
+                    for tile in geometry.tiles(dx.len() / (inputs * plane)) {
+                        let own = geometry.pixels_of(&tile);
+                        let gradient = side_by_side(mixed, gradient, &tile, &geometry);
+                        for channels in geometry.channels() {
+                            let (from, rows) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
+                            let weight = Matrix::new(&weight[from * outputs..], outputs);
+                            if geometry.is_pointwise() && tile.images.len() == 1 {
+                                let dx = &mut dx[geometry.start(inputs, &tile) + channels.start * plane..];
+                                product([rows, own, outputs], dx, plane, weight, gradient, false);
+                                continue;
+                            }
+                            product([rows, own, outputs], memory, own, weight, gradient, false);
+                            scatter(memory, dx, &tile, channels, &geometry);
+                        }
                     }
-                    product([rows, own, outputs], memory, own, weight, gradient, false);
-                    scatter(memory, dx, &tile, channels, &geometry);
-                }
-            }
-        });
-    });
+                },
+            );
+        },
+    );
     tensor(dx, &geometry.input_shape())
 }
 
@@ -221,17 +263,27 @@ fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -
             sums.zip(&parts).map(move |(sum, channels)| (sum, channels, x, gradient))
         })
         .collect();
-    share(geometry.operations(), pieces.into_par_iter(), |(sum, channels, x, gradient)| {
-        let memory = [geometry.most_columns(), outputs * geometry.most_pixels()];
-        with_scratch(memory, |[memory, mixed]| {
-            for (at, tile) in geometry.tiles(gradient.len() / (outputs * pixels)).enumerate() {
-                let (rows, own) = (geometry.taps_of(channels.len()), geometry.pixels_of(&tile));
-                let gradient = side_by_side(mixed, gradient, &tile, &geometry).transposed();
-                let columns = columns(memory, x, &tile, channels.clone(), &geometry);
-                product([rows, outputs, own], sum, outputs, columns, gradient, at > 0);
-            }
-        });
-    });
+    share(
+        geometry.operations(),
+        pieces.into_par_iter(),
+        #[inline(always)]
+        |(sum, channels, x, gradient)| {
+            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
+            with_scratch(
+                memory,
+                #[inline(always)]
+                |[memory, mixed]| {
+                    for (at, tile) in geometry.tiles(gradient.len() / (outputs * pixels)).enumerate() {
+                        let (rows, own) = (geometry.taps_of(channels.len()), geometry.pixels_of(&tile));
+                        // Copied, as the product reads it down its columns: rows that are a power of two apart would share few lines of the cache.
+                        let gradient = copied(mixed, gradient, &tile, &geometry).transposed();
+                        let columns = columns(memory, x, &tile, channels.clone(), &geometry);
+                        product([rows, outputs, own], sum, outputs, columns, gradient, at > 0);
+                    }
+                },
+            );
+        },
+    );
     let (total, others) = sums.split_at_mut(taps * outputs);
     total.par_chunks_mut(1 << 14).enumerate().for_each(|(at, total)| {
         for other in others.chunks_exact(taps * outputs) {

@@ -12,7 +12,12 @@ use crate::cpu::{Real, Values, by_dtype, share, tensor, total_product, with_scra
 /// Pixels summed at once, in registers.
 const LANES: usize = 32;
 
-pub(super) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
+pub(super) fn forward(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: Option<&FlexTensor>,
+    geometry: Geometry,
+) -> FlexTensor {
     by_dtype!(x, outputs(x, weight, bias, geometry))
 }
 
@@ -103,12 +108,7 @@ fn operations(geometry: &Geometry) -> usize {
     2 * geometry.batch * geometry.inputs * geometry.pixels() * geometry.kernel * geometry.kernel
 }
 
-fn outputs<T: Real>(
-    x: &FlexTensor,
-    weight: &FlexTensor,
-    bias: Option<&FlexTensor>,
-    geometry: Geometry,
-) -> FlexTensor {
+fn outputs<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
     let (x, weight, bias) = (Values::of(x), Values::of(weight), bias.map(Values::of));
     let bias: Option<&[T]> = bias.as_ref().map(Values::get);
     let y = planes(x.get(), weight.get(), bias, Padded::of(&geometry), &geometry);
@@ -118,8 +118,10 @@ fn outputs<T: Real>(
 fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (weight, gradient) = (Values::of(weight), Values::of(gradient));
     let weight: &[T] = weight.get();
-    let turned: Vec<T> =
-        weight.chunks_exact(geometry.kernel * geometry.kernel).flat_map(|weight| weight.iter().rev().copied()).collect();
+    let turned: Vec<T> = weight
+        .chunks_exact(geometry.kernel * geometry.kernel)
+        .flat_map(|weight| weight.iter().rev().copied())
+        .collect();
     let dx = planes(gradient.get(), &turned, None, Padded::of(&geometry).reversed(), &geometry);
     tensor(dx, &geometry.input_shape())
 }
@@ -128,16 +130,27 @@ fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometr
 fn planes<T: Real>(x: &[T], weight: &[T], bias: Option<&[T]>, padded: Padded, geometry: &Geometry) -> Vec<T> {
     let (channels, taps) = (geometry.inputs, geometry.kernel * geometry.kernel);
     let mut y = vec![T::zero(); geometry.batch * channels * padded.out_height * padded.out_width];
-    let pieces =
-        x.par_chunks(padded.height * padded.width).zip(y.par_chunks_mut(padded.out_height * padded.out_width)).enumerate();
-    share(operations(geometry), pieces, |(at, (x, y))| {
-        let channel = at % channels;
-        with_scratch([padded.inputs(), padded.outputs()], |[plane, memory]| {
-            padded.pad(x, plane);
-            let start = bias.map_or(T::zero(), |bias| bias[channel]);
-            padded.convolve(plane, &weight[channel * taps..][..taps], start, memory, y);
-        });
-    });
+    let pieces = x
+        .par_chunks(padded.height * padded.width)
+        .zip(y.par_chunks_mut(padded.out_height * padded.out_width))
+        .enumerate();
+    share(
+        operations(geometry),
+        pieces,
+        #[inline(always)]
+        |(at, (x, y))| {
+            let channel = at % channels;
+            with_scratch(
+                [padded.inputs(), padded.outputs()],
+                #[inline(always)]
+                |[plane, memory]| {
+                    padded.pad(x, plane);
+                    let start = bias.map_or(T::zero(), |bias| bias[channel]);
+                    padded.convolve(plane, &weight[channel * taps..][..taps], start, memory, y);
+                },
+            );
+        },
+    );
     y
 }
 
@@ -148,21 +161,30 @@ fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -
     let (plane, pixels) = (geometry.plane(), geometry.pixels());
     let mut dw = vec![T::zero(); inputs * kernel * kernel];
     // Each channel on one core, its images in order: the sum is the same on any number of cores.
-    share(operations(&geometry), dw.par_chunks_mut(kernel * kernel).enumerate(), |(channel, dw)| {
-        with_scratch([padded.inputs(), padded.outputs()], |[values, spread]| {
-            for at in (0..batch).map(|image| image * inputs + channel) {
-                padded.pad(&x[at * plane..][..plane], values);
-                spread.fill(T::zero());
-                let gradient = gradient[at * pixels..][..pixels].chunks_exact(padded.out_width);
-                for (row, spread) in gradient.zip(spread.chunks_mut(padded.step())) {
-                    spread[..row.len()].copy_from_slice(row);
-                }
-                for (tap, sum) in dw.iter_mut().enumerate() {
-                    let start = tap / kernel * padded.step() + tap % kernel;
-                    *sum += total_product(spread, &values[start..][..spread.len()]);
-                }
-            }
-        });
-    });
+    share(
+        operations(&geometry),
+        dw.par_chunks_mut(kernel * kernel).enumerate(),
+        #[inline(always)]
+        |(channel, dw)| {
+            with_scratch(
+                [padded.inputs(), padded.outputs()],
+                #[inline(always)]
+                |[values, spread]| {
+                    for at in (0..batch).map(|image| image * inputs + channel) {
+                        padded.pad(&x[at * plane..][..plane], values);
+                        spread.fill(T::zero());
+                        let gradient = gradient[at * pixels..][..pixels].chunks_exact(padded.out_width);
+                        for (row, spread) in gradient.zip(spread.chunks_mut(padded.step())) {
+                            spread[..row.len()].copy_from_slice(row);
+                        }
+                        for (tap, sum) in dw.iter_mut().enumerate() {
+                            let start = tap / kernel * padded.step() + tap % kernel;
+                            *sum += total_product(spread, &values[start..][..spread.len()]);
+                        }
+                    }
+                },
+            );
+        },
+    );
     tensor(dw, &[inputs, 1, kernel, kernel])
 }

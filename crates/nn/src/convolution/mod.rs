@@ -88,20 +88,14 @@ impl Kernels for Flex {
         })
     }
 
-    fn input_gradient(
-        saved: &Saved<FloatTensor<Self>>,
-        gradient: &FloatTensor<Self>,
-    ) -> Option<FloatTensor<Self>> {
+    fn input_gradient(saved: &Saved<FloatTensor<Self>>, gradient: &FloatTensor<Self>) -> Option<FloatTensor<Self>> {
         Some(match Way::of(saved)? {
             Way::Dense(geometry) => dense::input_gradient(&saved.weight, gradient, geometry),
             Way::Depthwise(geometry) => depthwise::input_gradient(&saved.weight, gradient, geometry),
         })
     }
 
-    fn weight_gradient(
-        saved: &Saved<FloatTensor<Self>>,
-        gradient: &FloatTensor<Self>,
-    ) -> Option<FloatTensor<Self>> {
+    fn weight_gradient(saved: &Saved<FloatTensor<Self>>, gradient: &FloatTensor<Self>) -> Option<FloatTensor<Self>> {
         Some(match Way::of(saved)? {
             Way::Dense(geometry) => dense::weight_gradient(&saved.x, gradient, geometry),
             Way::Depthwise(geometry) => depthwise::weight_gradient(&saved.x, gradient, geometry),

@@ -45,11 +45,8 @@ impl Case {
         convolve: impl Fn(Tensor<4>, Tensor<4>, Option<Tensor<1>>) -> Tensor<4>,
     ) -> Vec<Vec<f64>> {
         let (x, weight, bias) = self.tensors(device);
-        let (x, weight, bias) = (
-            x.autodiff().require_grad(),
-            weight.autodiff().require_grad(),
-            bias.autodiff().require_grad(),
-        );
+        let (x, weight, bias) =
+            (x.autodiff().require_grad(), weight.autodiff().require_grad(), bias.autodiff().require_grad());
         let y = convolve(x.clone(), weight.clone(), biased.then(|| bias.clone()));
         let mut gradients = (y.clone() * random("factors", y.dims(), device).autodiff()).sum().backward();
         let mut found = vec![values(y), values(x.grad_remove(&mut gradients).unwrap())];
@@ -153,7 +150,8 @@ fn gradients_are_slopes() {
             assert!((slope - gradients[1][at]).abs() < 1e-11, "{slope} {}", gradients[1][at]);
         }
         for at in 0..weight.shape().num_elements() {
-            let moved = |by| weight.clone() + tensor(step(weight.shape().num_elements(), at, by), weight.dims(), &device);
+            let moved =
+                |by| weight.clone() + tensor(step(weight.shape().num_elements(), at, by), weight.dims(), &device);
             let slope = total(&x, &moved(0.5), &bias) - total(&x, &moved(-0.5), &bias);
             assert!((slope - gradients[2][at]).abs() < 1e-11, "{slope} {}", gradients[2][at]);
         }

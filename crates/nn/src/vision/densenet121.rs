@@ -1,10 +1,10 @@
 //! DenseNet-121 for small images.
 
 use burn::tensor::ops::AvgPoolOptions;
-use burn::tensor::{Tensor, activation, module};
+use burn::tensor::{Tensor, module};
 use serde::{Deserialize, Serialize};
 
-use super::layers::{Conv, batch_norm, linear, mean_pixel};
+use super::layers::{Conv, batch_norm_relu, linear, mean_pixel};
 use super::pictures::at_least_one;
 use super::plan::Plan;
 use super::{ImageNetwork, Images};
@@ -45,9 +45,9 @@ impl DenseNetConfig {
 
     /// x with the `growth` channels of one more layer before it.
     fn grow(&self, parameters: &Parameters, name: &str, x: Tensor<4>, pass: &mut Pass) -> Result<Tensor<4>, NnError> {
-        let y = activation::relu(batch_norm(parameters, &format!("{name}.bn1"), x.clone(), pass)?);
+        let y = batch_norm_relu(parameters, &format!("{name}.bn1"), x.clone(), pass)?;
         let y = Conv::PLAIN.apply(parameters, &format!("{name}.conv1"), y)?;
-        let y = activation::relu(batch_norm(parameters, &format!("{name}.bn2"), y, pass)?);
+        let y = batch_norm_relu(parameters, &format!("{name}.bn2"), y, pass)?;
         let y = Conv::padded(1).apply(parameters, &format!("{name}.conv2"), y)?;
         Ok(Tensor::cat(vec![y, x], 1))
     }
@@ -105,12 +105,12 @@ impl ImageNetwork for DenseNetConfig {
             }
             if stage + 1 < self.blocks.len() {
                 let name = format!("trans{}", stage + 1);
-                x = activation::relu(batch_norm(parameters, &format!("{name}.bn"), x, pass)?);
+                x = batch_norm_relu(parameters, &format!("{name}.bn"), x, pass)?;
                 x = Conv::PLAIN.apply(parameters, &format!("{name}.conv"), x)?;
                 x = module::avg_pool2d(x, AvgPoolOptions::new([2, 2]));
             }
         }
-        let x = activation::relu(batch_norm(parameters, "bn", x, pass)?);
+        let x = batch_norm_relu(parameters, "bn", x, pass)?;
         linear(parameters, "linear", mean_pixel(x))
     }
 }

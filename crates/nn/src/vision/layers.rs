@@ -3,6 +3,7 @@
 use burn::tensor::{Tensor, activation, module};
 use serde::{Deserialize, Serialize};
 
+use crate::batch_norm::{Norm, normalise};
 use crate::classifier::{Parameters, Pass, Statistics};
 pub(super) use crate::convolution::Conv;
 use crate::convolution::convolve;
@@ -103,19 +104,40 @@ pub(super) fn batch_norm(
     x: Tensor<4>,
     pass: &mut Pass,
 ) -> Result<Tensor<4>, NnError> {
+    normalised(parameters, name, x, pass, false)
+}
+
+/// ReLU of [`batch_norm`].
+pub(super) fn batch_norm_relu(
+    parameters: &Parameters,
+    name: &str,
+    x: Tensor<4>,
+    pass: &mut Pass,
+) -> Result<Tensor<4>, NnError> {
+    normalised(parameters, name, x, pass, true)
+}
+
+fn normalised(
+    parameters: &Parameters,
+    name: &str,
+    x: Tensor<4>,
+    pass: &mut Pass,
+    rectified: bool,
+) -> Result<Tensor<4>, NnError> {
     let (weight, bias) = (parameters.get(&format!("{name}.weight"))?, parameters.get(&format!("{name}.bias"))?);
     let mean = parameters.buffer(&format!("{name}.running_mean"))?;
     let variance = parameters.buffer(&format!("{name}.running_var"))?;
+    let finish = |y: Tensor<4>| Ok(if rectified { activation::relu(y) } else { y });
     if !pass.is_training() {
         #[cfg(feature = "torch")]
         if let Some(y) = native::batch_norm_by(&x, [&weight, &bias, &mean, &variance], BATCH_NORM_EPS) {
-            return Ok(y);
+            return finish(y);
         }
         // As one factor and one shift for each channel: two walks through the image instead of four.
         let factor: Tensor<1> = weight / variance.add_scalar(BATCH_NORM_EPS).sqrt();
         let shift: Tensor<1> = bias - mean * factor.clone();
         let channels = factor.dims()[0];
-        return Ok(x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]));
+        return finish(x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]));
     }
     let [batch, _, height, width] = x.dims();
     let values = (batch * height * width) as f64;
@@ -126,9 +148,9 @@ pub(super) fn batch_norm(
     }
     #[cfg(feature = "torch")]
     if let Some(y) = native::batch_norm(&x, [&weight, &bias, &mean, &variance], pass.share(), BATCH_NORM_EPS) {
-        return Ok(y);
+        return finish(y);
     }
-    let found = module::batch_norm_train(x, weight, bias, BATCH_NORM_EPS);
+    let found = normalise(x, weight, bias, Norm { eps: BATCH_NORM_EPS, rectified });
     let variance = found.variance.mul_scalar(values / (values - 1.0));
     pass.record(Statistics { name: name.to_string(), mean: found.mean, variance });
     Ok(found.output)

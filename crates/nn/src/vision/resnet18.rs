@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
-use super::layers::{Conv, batch_norm, linear, mean_pixel};
+use super::layers::{Conv, batch_norm, batch_norm_relu, linear, mean_pixel};
 use super::pictures::at_least_one;
 use super::plan::Plan;
 use super::{ImageNetwork, Images};
@@ -47,7 +47,7 @@ impl Block {
         let part = |part: &str| format!("{}.{part}", self.name);
         let first = Conv { stride: self.stride, ..Conv::padded(1) };
         let y = first.apply(parameters, &part("conv1"), x.clone())?;
-        let y = activation::relu(batch_norm(parameters, &part("bn1"), y, pass)?);
+        let y = batch_norm_relu(parameters, &part("bn1"), y, pass)?;
         let y = Conv::padded(1).apply(parameters, &part("conv2"), y)?;
         let y = batch_norm(parameters, &part("bn2"), y, pass)?;
         let around = match self.changes_shape() {
@@ -114,7 +114,7 @@ impl ImageNetwork for ResNetConfig {
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {
         let x = Conv::padded(1).apply(parameters, "conv1", batch)?;
-        let mut x = activation::relu(batch_norm(parameters, "bn1", x, pass)?);
+        let mut x = batch_norm_relu(parameters, "bn1", x, pass)?;
         for block in self.all_blocks() {
             x = block.forward(parameters, x, pass)?;
         }

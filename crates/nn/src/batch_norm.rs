@@ -1,0 +1,383 @@
+//! BatchNorm by the batch's own statistics, with the ReLU behind it, as one step of the gradient graph.
+//!
+//! burn composes it of a dozen operations forwards and as many backwards, each a walk through all images, some of them copies with the
+//! channels in front. On the CPU here are two walks each: one for a channel's sums, one to apply them. Other backends compute as burn does.
+
+// burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
+#![cfg_attr(feature = "torch", allow(deprecated))]
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_extension};
+use burn::tensor::Tensor;
+use rayon::prelude::*;
+
+use crate::cpu::{Real, Values, by_dtype, share, tensor, total, total_of, total_of_pairs};
+
+/// What BatchNorm makes of a batch.
+pub(crate) struct Normalised {
+    /// [batch, channels, height, width]
+    pub(crate) output: Tensor<4>,
+    /// Of each channel, without a history.
+    pub(crate) mean: Tensor<1>,
+    /// Of each channel, divided by the number of values, without a history.
+    pub(crate) variance: Tensor<1>,
+}
+
+/// How a batch is normalised.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Norm {
+    /// Added to the variance.
+    pub(crate) eps: f64,
+    /// Whether a ReLU follows.
+    pub(crate) rectified: bool,
+}
+
+/// (x - mean) / sqrt(variance + eps) * weight + bias for each channel of x [batch, channels, height, width].
+pub(crate) fn normalise(x: Tensor<4>, weight: Tensor<1>, bias: Tensor<1>, norm: Norm) -> Normalised {
+    let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+    let (output, mean, variance) = <Dispatch as BatchNorm>::normalise(x, weight, bias, norm);
+    let (mean, variance) = (Tensor::from_dispatch(mean), Tensor::from_dispatch(variance));
+    Normalised { output: Tensor::from_dispatch(output), mean, variance }
+}
+
+#[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
+trait BatchNorm: Backend {
+    /// The output, the mean and the variance.
+    fn normalise(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        norm: Norm,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+/// What the backward pass needs.
+#[derive(Debug, Clone)]
+struct Saved<T> {
+    x: T,
+    weight: T,
+    bias: T,
+    mean: T,
+    variance: T,
+    norm: Norm,
+}
+
+/// What a backend provides.
+trait Kernels: BatchNorm {
+    /// The gradients of x, weight and bias from that of the output.
+    fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3];
+}
+
+impl BatchNorm for Flex {
+    fn normalise(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        norm: Norm,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        by_dtype!(x, forward(&x, &weight, &bias, norm))
+    }
+}
+
+impl Kernels for Flex {
+    fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
+        by_dtype!(gradient, backward(&saved, &gradient))
+    }
+}
+
+#[cfg(feature = "torch")]
+mod torch {
+    use burn::backend::LibTorch;
+
+    use super::*;
+
+    impl BatchNorm for LibTorch {
+        fn normalise(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            norm: Norm,
+        ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+            let found = Self::batch_norm_train(x, weight, bias, norm.eps);
+            let output = if norm.rectified { Self::relu(found.output) } else { found.output };
+            (output, found.mean, found.variance)
+        }
+    }
+
+    impl Kernels for LibTorch {
+        fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
+            let Saved { x, weight, bias, mean, variance, norm: Norm { eps, rectified } } = saved;
+            let gradient = match rectified {
+                true => {
+                    let [x, weight, mean, variance] = [&x, &weight, &mean, &variance].map(Clone::clone);
+                    Self::relu_backward(Self::batch_norm(x, weight, bias, mean, variance, eps), gradient)
+                }
+                false => gradient,
+            };
+            let found = Self::batch_norm_train_backward(x, weight, mean, variance, eps, gradient);
+            [found.x_grad, found.gamma_grad, found.beta_grad]
+        }
+    }
+}
+
+impl<B: Kernels, C: CheckpointStrategy> BatchNorm for Autodiff<B, C> {
+    fn normalise(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        norm: Norm,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let parents = [x.node(), weight.node(), bias.node()];
+        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        let (output, mean, variance) = B::normalise(x.clone(), weight.clone(), bias.clone(), norm);
+        let output = match Step.prepare::<C>(parents).compute_bound().stateful() {
+            OpsKind::Tracked(prepared) => {
+                let saved = Saved { x, weight, bias, mean: mean.clone(), variance: variance.clone(), norm };
+                prepared.finish(saved, output)
+            }
+            OpsKind::UnTracked(prepared) => prepared.finish(output),
+        };
+        (output, FloatTensor::<Self>::new(mean), FloatTensor::<Self>::new(variance))
+    }
+}
+
+#[derive(Debug)]
+struct Step;
+
+impl<B: Kernels> Backward<B, 3> for Step {
+    type State = Saved<FloatTensor<B>>;
+
+    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let computed = B::backward(ops.state, gradient);
+        for (parent, gradient) in ops.parents.into_iter().zip(computed) {
+            if let Some(parent) = parent {
+                gradients.register::<B>(parent.id, gradient);
+            }
+        }
+    }
+}
+
+/// The sizes of x, and how to walk through it.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: usize,
+    channels: usize,
+    plane: usize,
+}
+
+impl Sizes {
+    fn of(x: &FlexTensor) -> Self {
+        let shape = x.shape();
+        Self { batch: shape[0], channels: shape[1], plane: shape[2..].iter().product() }
+    }
+
+    fn values(&self) -> usize {
+        self.batch * self.channels * self.plane
+    }
+
+    /// Values of one channel.
+    fn count<T: Real>(&self) -> T {
+        T::from_elem((self.batch * self.plane) as f64)
+    }
+
+    /// The planes of one channel, image by image.
+    #[inline(always)]
+    fn planes<'a, T>(&self, x: &'a [T], channel: usize) -> impl Iterator<Item = &'a [T]> {
+        x.chunks_exact(self.plane).skip(channel).step_by(self.channels)
+    }
+}
+
+/// What is done to the values of one channel.
+#[derive(Clone, Copy)]
+struct Channel<T> {
+    mean: T,
+    /// 1 / sqrt(variance + eps)
+    inverse: T,
+    /// weight / sqrt(variance + eps)
+    factor: T,
+    bias: T,
+    rectified: bool,
+}
+
+impl<T: Real> Channel<T> {
+    fn all(mean: &[T], variance: &[T], weight: &[T], bias: &[T], norm: Norm) -> Vec<Self> {
+        let of = |channel: usize| {
+            let inverse = (variance[channel] + T::from_elem(norm.eps)).sqrt().recip();
+            let (mean, factor, bias) = (mean[channel], weight[channel] * inverse, bias[channel]);
+            Self { mean, inverse, factor, bias, rectified: norm.rectified }
+        };
+        (0..mean.len()).map(of).collect()
+    }
+
+    #[inline(always)]
+    fn output(&self, x: T) -> T {
+        let y = (x - self.mean) * self.factor + self.bias;
+        if self.rectified && y <= T::zero() { T::zero() } else { y }
+    }
+
+    /// The output's gradient before the ReLU.
+    #[inline(always)]
+    fn passed(&self, x: T, gradient: T) -> T {
+        let y = (x - self.mean) * self.factor + self.bias;
+        if self.rectified && y <= T::zero() { T::zero() } else { gradient }
+    }
+}
+
+fn forward<T: Real>(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: &FlexTensor,
+    norm: Norm,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let (sizes, shape) = (Sizes::of(x), x.shape());
+    let Sizes { channels, plane, .. } = sizes;
+    let (x, weight, bias) = (Values::of(x), Values::of(weight), Values::of(bias));
+    let (x, weight, bias): (&[T], &[T], &[T]) = (x.get(), weight.get(), bias.get());
+    let (mut mean, mut variance) = (vec![T::zero(); channels], vec![T::zero(); channels]);
+    let pieces = mean.par_iter_mut().zip(&mut variance).enumerate();
+    share(
+        4 * sizes.values(),
+        pieces,
+        #[inline(always)]
+        |(channel, (mean, variance))| {
+            *mean = sizes.planes(x, channel).fold(T::zero(), |sum, x| sum + total(x)) / sizes.count();
+            let squares = |x: &[T]| total_of(x, |x| (x - *mean) * (x - *mean));
+            *variance = sizes.planes(x, channel).fold(T::zero(), |sum, x| sum + squares(x)) / sizes.count();
+        },
+    );
+    let all = Channel::all(&mean, &variance, weight, bias, norm);
+    let mut output = vec![T::zero(); sizes.values()];
+    let images = x.par_chunks(channels * plane).zip(output.par_chunks_mut(channels * plane));
+    share(
+        4 * sizes.values(),
+        images,
+        #[inline(always)]
+        |(x, output)| {
+            for ((x, output), channel) in x.chunks_exact(plane).zip(output.chunks_exact_mut(plane)).zip(&all) {
+                output.iter_mut().zip(x).for_each(|(y, x)| *y = channel.output(*x));
+            }
+        },
+    );
+    (tensor(output, &shape), tensor(mean, &[channels]), tensor(variance, &[channels]))
+}
+
+/// With g the gradient before the ReLU, z the normalised input and n its values in a channel: d bias = sum g, d weight = sum g z,
+/// dx = (g - d bias / n - z d weight / n) weight / sqrt(variance + eps).
+fn backward<T: Real>(saved: &Saved<FlexTensor>, gradient: &FlexTensor) -> [FlexTensor; 3] {
+    let (sizes, shape) = (Sizes::of(&saved.x), saved.x.shape());
+    let Sizes { channels, plane, .. } = sizes;
+    let (x, gradient) = (Values::of(&saved.x), Values::of(gradient));
+    let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
+    let [mean, variance, weight, bias] = [&saved.mean, &saved.variance, &saved.weight, &saved.bias].map(Values::of);
+    let all = Channel::<T>::all(mean.get(), variance.get(), weight.get(), bias.get(), saved.norm);
+    let (mut d_weight, mut d_bias) = (vec![T::zero(); channels], vec![T::zero(); channels]);
+    let pieces = d_weight.par_iter_mut().zip(&mut d_bias).zip(&all).enumerate();
+    share(
+        8 * sizes.values(),
+        pieces,
+        #[inline(always)]
+        |(at, ((d_weight, d_bias), channel))| {
+            for (x, gradient) in sizes.planes(x, at).zip(sizes.planes(gradient, at)) {
+                *d_bias += total_of_pairs(x, gradient, |x, g| channel.passed(x, g));
+                *d_weight += total_of_pairs(x, gradient, |x, g| channel.passed(x, g) * (x - channel.mean));
+            }
+            *d_weight *= channel.inverse;
+        },
+    );
+    let mut dx = vec![T::zero(); sizes.values()];
+    let image = channels * plane;
+    let images = (x.par_chunks(image), gradient.par_chunks(image), dx.par_chunks_mut(image)).into_par_iter();
+    share(
+        8 * sizes.values(),
+        images,
+        #[inline(always)]
+        |(x, gradient, dx)| {
+            let planes = x.chunks_exact(plane).zip(gradient.chunks_exact(plane)).zip(dx.chunks_exact_mut(plane));
+            for (at, (((x, gradient), dx), channel)) in planes.zip(&all).enumerate() {
+                let (centre, along) = (d_bias[at] / sizes.count(), d_weight[at] * channel.inverse / sizes.count());
+                for ((dx, x), g) in dx.iter_mut().zip(x).zip(gradient) {
+                    *dx = channel.factor * (channel.passed(*x, *g) - centre - (*x - channel.mean) * along);
+                }
+            }
+        },
+    );
+    [tensor(dx, &shape), tensor(d_weight, &[channels]), tensor(d_bias, &[channels])]
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{TensorData, activation, module};
+    use pudica_data::Stream;
+
+    use super::*;
+    use crate::Device;
+
+    fn random<const D: usize>(purpose: &str, shape: [usize; D], device: &Device) -> Tensor<D> {
+        let mut stream = Stream::new(0, purpose, 0);
+        let values: Vec<f64> = (0..shape.iter().product()).map(|_| 0.5 + stream.normal()).collect();
+        Tensor::from_data(TensorData::new(values, shape), device.constant())
+    }
+
+    /// The output, the mean, the variance and the gradients of x, weight and bias of a sum of the outputs with random factors.
+    fn results(
+        shape: [usize; 4],
+        device: &Device,
+        norm: impl Fn(Tensor<4>, Tensor<1>, Tensor<1>) -> Normalised,
+    ) -> Vec<TensorData> {
+        let x = random("x", shape, device).autodiff().require_grad();
+        let weight = random("weight", [shape[1]], device).autodiff().require_grad();
+        let bias = random("bias", [shape[1]], device).autodiff().require_grad();
+        let Normalised { output, mean, variance } = norm(x.clone(), weight.clone(), bias.clone());
+        let mut gradients = (output.clone() * random("factors", shape, device).autodiff()).sum().backward();
+        vec![
+            output.into_data(),
+            mean.into_data(),
+            variance.into_data(),
+            x.grad_remove(&mut gradients).unwrap().into_data(),
+            weight.grad_remove(&mut gradients).unwrap().into_data(),
+            bias.grad_remove(&mut gradients).unwrap().into_data(),
+        ]
+    }
+
+    #[test]
+    fn outputs_statistics_and_gradients_are_those_of_burn() {
+        let device = Device::cpu().double();
+        let shapes = [[2, 3, 5, 7], [1, 4, 3, 3], [5, 2, 1, 1], [40, 17, 12, 12]];
+        for (shape, rectified) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
+            let norm = Norm { eps: 1e-5, rectified };
+            let found = results(shape, &device, |x, weight, bias| normalise(x, weight, bias, norm));
+            let expected = results(shape, &device, |x, weight, bias| {
+                let found = module::batch_norm_train(x, weight, bias, norm.eps);
+                let output = if rectified { activation::relu(found.output) } else { found.output };
+                Normalised { output, mean: found.mean, variance: found.variance }
+            });
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found.shape(), expected.shape());
+                let (found, expected) = (found.as_slice::<f64>().unwrap(), expected.as_slice::<f64>().unwrap());
+                let largest = expected.iter().fold(1.0f64, |largest, x| largest.max(x.abs()));
+                for (found, expected) in found.iter().zip(expected) {
+                    assert!((found - expected).abs() < 1e-12 * largest, "{shape:?}: {found}, burn has {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_bits_on_any_number_of_threads() {
+        let norm = Norm { eps: 1e-5, rectified: true };
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                results([40, 17, 12, 12], &Device::cpu(), |x, weight, bias| normalise(x, weight, bias, norm))
+            })
+        };
+        let alone = on(1);
+        assert!(alone == on(2) && alone == on(5));
+    }
+}
