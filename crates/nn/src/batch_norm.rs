@@ -16,7 +16,7 @@ use burn::backend::{Autodiff, Backend, Dispatch, Flex, TensorMetadata, backend_e
 use burn::tensor::Tensor;
 use rayon::prelude::*;
 
-use crate::cpu::{Real, Values, by_dtype, share, tensor, total, total_of, total_of_pairs};
+use crate::cpu::{Real, Values, by_dtype, in_pieces, share, tensor, total, total_of, total_of_pairs};
 
 /// What BatchNorm makes of a batch.
 pub(crate) struct Normalised {
@@ -252,13 +252,14 @@ fn forward<T: Real>(
         },
     );
     let all = Channel::all(&mean, &variance, weight, bias, norm);
-    let mut output = vec![T::zero(); sizes.values()];
-    let images = x.par_chunks(channels * plane).zip(output.par_chunks_mut(channels * plane));
-    share(
+    let image = channels * plane;
+    let output = in_pieces(
+        sizes.values(),
+        image,
         4 * sizes.values(),
-        images,
+        x.par_chunks(image),
         #[inline(always)]
-        |(x, output)| {
+        |output, x| {
             for ((x, output), channel) in x.chunks_exact(plane).zip(output.chunks_exact_mut(plane)).zip(&all) {
                 output.iter_mut().zip(x).for_each(|(y, x)| *y = channel.output(*x));
             }
@@ -290,14 +291,14 @@ fn backward<T: Real>(saved: &Saved<FlexTensor>, gradient: &FlexTensor) -> [FlexT
             *d_weight *= channel.inverse;
         },
     );
-    let mut dx = vec![T::zero(); sizes.values()];
     let image = channels * plane;
-    let images = (x.par_chunks(image), gradient.par_chunks(image), dx.par_chunks_mut(image)).into_par_iter();
-    share(
+    let dx = in_pieces(
+        sizes.values(),
+        image,
         8 * sizes.values(),
-        images,
+        x.par_chunks(image).zip(gradient.par_chunks(image)),
         #[inline(always)]
-        |(x, gradient, dx)| {
+        |dx, (x, gradient)| {
             let planes = x.chunks_exact(plane).zip(gradient.chunks_exact(plane)).zip(dx.chunks_exact_mut(plane));
             for (at, (((x, gradient), dx), channel)) in planes.zip(&all).enumerate() {
                 let (centre, along) = (d_bias[at] / sizes.count(), d_weight[at] * channel.inverse / sizes.count());

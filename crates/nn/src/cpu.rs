@@ -1,6 +1,7 @@
 //! What the loops for the CPU share: numbers, tensors as slices, cores, scratch memory and sums.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Element, TensorData};
@@ -43,6 +44,33 @@ pub(crate) fn share<I: IndexedParallelIterator>(operations: usize, pieces: I, wo
     }
 }
 
+/// `count` values, made in pieces of `length`: `work` gets each piece, all zeros, with what belongs to it. The memory is zeroed piece by piece on
+/// the core that then works on it, where one core alone would wait for all of it to come from the system.
+pub(crate) fn in_pieces<T: Real, I: IndexedParallelIterator>(
+    count: usize,
+    length: usize,
+    operations: usize,
+    belonging: I,
+    work: impl Fn(&mut [T], I::Item) + Send + Sync,
+) -> Vec<T> {
+    let mut values = Vec::with_capacity(count);
+    let pieces = values.spare_capacity_mut()[..count].par_chunks_mut(length);
+    assert_eq!(pieces.len(), belonging.len(), "something for each piece");
+    share(
+        operations,
+        pieces.zip(belonging),
+        #[inline(always)]
+        |(piece, belonging)| {
+            piece.fill(MaybeUninit::new(T::zero()));
+            // SAFETY: all of it has just been written to.
+            work(unsafe { piece.assume_init_mut() }, belonging)
+        },
+    );
+    // SAFETY: the capacity is at least `count`, and each of the pieces that make up so many values has been written to.
+    unsafe { values.set_len(count) };
+    values
+}
+
 /// A tensor's values in order.
 pub(crate) struct Values(FlexTensor);
 
@@ -64,27 +92,36 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lends `work` memory of these lengths, whatever was written there before: each thread has some that it uses again and again. Each part
-/// begins with a cache line.
-#[inline(always)]
-pub(crate) fn with_scratch<T: Real, const N: usize>(lengths: [usize; N], work: impl FnOnce([&mut [T]; N])) {
-    const LINE: usize = 64;
-    let whole_lines = |length: usize| length.next_multiple_of(LINE / size_of::<T>());
-    // Taken out, not borrowed: whoever asks within `work` gets memory of its own.
-    let mut memory = SCRATCH.take();
-    let words =
-        (lengths.iter().map(|length| whole_lines(*length) * size_of::<T>()).sum::<usize>() + LINE) / size_of::<u64>();
-    if memory.len() < words {
-        memory.resize(words, 0);
+/// Memory to work in, which a thread uses again and again. Who asks for some while another has it gets its own.
+pub(crate) struct Scratch(Vec<u64>);
+
+impl Scratch {
+    pub(crate) fn take() -> Self {
+        Self(SCRATCH.take())
     }
-    let start = memory.as_ptr().align_offset(LINE);
-    let mut rest: &mut [T] = bytemuck::cast_slice_mut(&mut memory[start..]);
-    work(lengths.map(|length| {
-        let (part, after) = std::mem::take(&mut rest).split_at_mut(whole_lines(length));
-        rest = after;
-        &mut part[..length]
-    }));
-    SCRATCH.set(memory);
+
+    /// Parts of these lengths, with whatever was written there before; each begins with a line of the cache.
+    pub(crate) fn parts<T: Real, const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [T]; N] {
+        const LINE: usize = 64;
+        let whole_lines = |length: usize| length.next_multiple_of(LINE / size_of::<T>());
+        let bytes = lengths.iter().map(|length| whole_lines(*length) * size_of::<T>()).sum::<usize>() + LINE;
+        if size_of_val(self.0.as_slice()) < bytes {
+            self.0.resize(bytes / size_of::<u64>(), 0);
+        }
+        let start = self.0.as_ptr().align_offset(LINE);
+        let mut rest: &mut [T] = bytemuck::cast_slice_mut(&mut self.0[start..]);
+        lengths.map(|length| {
+            let (part, after) = std::mem::take(&mut rest).split_at_mut(whole_lines(length));
+            rest = after;
+            &mut part[..length]
+        })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        SCRATCH.set(std::mem::take(&mut self.0));
+    }
 }
 
 /// The sum of x.

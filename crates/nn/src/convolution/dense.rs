@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::columns::{Tile, gather, scatter};
 use super::product::{Matrix, product};
 use super::sizes::Geometry;
-use crate::cpu::{Real, Values, by_dtype, share, tensor, with_scratch};
+use crate::cpu::{Real, Scratch, Values, by_dtype, in_pieces, share, tensor};
 
 /// Output pixels and taps of one product: columns of half a megabyte in f32.
 const PIXELS: usize = 256;
@@ -80,14 +80,15 @@ impl Geometry {
         channels * self.kernel * self.kernel
     }
 
-    /// The most values that columns of one tile and part of the channels have.
-    fn most_columns(&self) -> usize {
-        self.taps_of(self.channels_at_once()) * self.most_pixels()
+    /// The most values that the columns of one tile and part of the channels have, and as many as its outputs have.
+    fn memory(&self) -> [usize; 2] {
+        let pixels = self.tiles(self.batch).next().map_or(0, |tile| self.pixels_of(&tile));
+        [self.taps_of(self.channels_at_once()) * pixels, self.outputs * (pixels + APART)]
     }
 
-    /// The most pixels of a tile.
-    fn most_pixels(&self) -> usize {
-        self.tiles(self.batch).next().map_or(0, |tile| self.pixels_of(&tile))
+    /// Images, and values of one input and of one output image.
+    fn counts(&self) -> [usize; 3] {
+        [self.batch, self.inputs * self.plane(), self.outputs * self.pixels()]
     }
 
     /// Whether the input itself is the columns.
@@ -146,167 +147,156 @@ fn copied<'a, T: Real>(memory: &'a mut [T], y: &[T], tile: &Tile, geometry: &Geo
 fn outputs<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
     let (x, weight, bias) = (Values::of(x), Values::of(weight), bias.map(Values::of));
     let (x, weight, bias): (&[T], &[T], Option<&[T]>) = (x.get(), weight.get(), bias.as_ref().map(Values::get));
-    let Geometry { batch, inputs, outputs, .. } = geometry;
-    let (plane, pixels, taps, together) =
-        (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
-    let mut y = vec![T::zero(); batch * outputs * pixels];
-    let pieces = x.par_chunks(together * inputs * plane).zip(y.par_chunks_mut(together * outputs * pixels));
-    share(
+    let ([images, input, output], together) = (geometry.counts(), geometry.images_at_once());
+    let pieces = x.par_chunks(together * input);
+    let y = in_pieces(
+        images * output,
+        together * output,
         geometry.operations(),
         pieces,
         #[inline(always)]
-        |(x, y)| {
-            if let Some(bias) = bias {
-                y.chunks_exact_mut(pixels).zip(bias.iter().cycle()).for_each(|(y, bias)| y.fill(*bias));
-            }
-            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
-            with_scratch(
-                memory,
-                #[inline(always)]
-                |[memory, mixed]| {
-                    for tile in geometry.tiles(y.len() / (outputs * pixels)) {
-                        let own = geometry.pixels_of(&tile);
-                        for channels in geometry.channels() {
-                            let (from, depth) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
-                            let first = channels.start == 0;
-                            let weight = Matrix::new(&weight[from..], taps);
-                            let columns = columns(memory, x, &tile, channels, &geometry);
-                            match tile.images.len() {
-                                1 => {
-                                    let y = &mut y[geometry.start(outputs, &tile)..];
-                                    product(
-                                        [outputs, own, depth],
-                                        y,
-                                        pixels,
-                                        weight,
-                                        columns,
-                                        !first || bias.is_some(),
-                                    );
-                                }
-                                _ => product([outputs, own, depth], mixed, own, weight, columns, !first),
-                            }
-                        }
-                        if tile.images.len() > 1 {
-                            for (at, mixed) in mixed.chunks_exact(pixels).take(outputs * tile.images.len()).enumerate()
-                            {
-                                let (output, image) =
-                                    (at / tile.images.len(), tile.images.start + at % tile.images.len());
-                                let y = &mut y[(image * outputs + output) * pixels..][..pixels];
-                                y.iter_mut().zip(mixed).for_each(|(y, mixed)| *y += *mixed);
-                            }
-                        }
-                    }
-                },
-            );
-        },
+        |y, x| output_images(y, x, weight, bias, &geometry),
     );
     tensor(y, &geometry.output_shape())
+}
+
+/// The outputs y, zeros so far, of some images.
+#[inline(always)]
+fn output_images<T: Real>(y: &mut [T], x: &[T], weight: &[T], bias: Option<&[T]>, geometry: &Geometry) {
+    let (outputs, pixels, taps) = (geometry.outputs, geometry.pixels(), geometry.taps());
+    let mut scratch = Scratch::take();
+    let [memory, mixed] = scratch.parts(geometry.memory());
+    for tile in geometry.tiles(y.len() / (outputs * pixels)) {
+        let (own, images) = (geometry.pixels_of(&tile), tile.images.len());
+        for channels in geometry.channels() {
+            let (from, depth) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
+            let (weight, add) = (Matrix::new(&weight[from..], taps), channels.start > 0);
+            let columns = columns(memory, x, &tile, channels, geometry);
+            let (to, step) = match images {
+                1 => (&mut y[geometry.start(outputs, &tile)..], pixels),
+                _ => (&mut *mixed, own),
+            };
+            product([outputs, own, depth], to, step, weight, columns, add);
+        }
+        if images > 1 {
+            for (at, mixed) in mixed[..outputs * own].chunks_exact(pixels).enumerate() {
+                let (output, image) = (at / images, tile.images.start + at % images);
+                y[(image * outputs + output) * pixels..][..pixels].copy_from_slice(mixed);
+            }
+        }
+    }
+    if let Some(bias) = bias {
+        for (y, bias) in y.chunks_exact_mut(pixels).zip(bias.iter().cycle()) {
+            y.iter_mut().for_each(|y| *y += *bias);
+        }
+    }
 }
 
 /// dx: the columns weight^T * dy, each added to where its values came from.
 fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (weight, gradient) = (Values::of(weight), Values::of(gradient));
     let (weight, gradient): (&[T], &[T]) = (weight.get(), gradient.get());
-    let Geometry { batch, inputs, outputs, .. } = geometry;
-    let (plane, pixels, taps, together) =
-        (geometry.plane(), geometry.pixels(), geometry.taps(), geometry.images_at_once());
-    let weight = transposed(weight, outputs, taps);
-    let mut dx = vec![T::zero(); batch * inputs * plane];
-    let pieces = gradient.par_chunks(together * outputs * pixels).zip(dx.par_chunks_mut(together * inputs * plane));
-    share(
+    let weight = transposed(weight, geometry.outputs, geometry.taps());
+    let ([images, input, output], together) = (geometry.counts(), geometry.images_at_once());
+    let dx = in_pieces(
+        images * input,
+        together * input,
         geometry.operations(),
-        pieces,
+        gradient.par_chunks(together * output),
         #[inline(always)]
-        |(gradient, dx)| {
-            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
-            with_scratch(
-                memory,
-                #[inline(always)]
-                |[memory, mixed]| {
-                    for tile in geometry.tiles(dx.len() / (inputs * plane)) {
-                        let own = geometry.pixels_of(&tile);
-                        let gradient = side_by_side(mixed, gradient, &tile, &geometry);
-                        for channels in geometry.channels() {
-                            let (from, rows) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
-                            let weight = Matrix::new(&weight[from * outputs..], outputs);
-                            if geometry.is_pointwise() && tile.images.len() == 1 {
-                                let dx = &mut dx[geometry.start(inputs, &tile) + channels.start * plane..];
-                                product([rows, own, outputs], dx, plane, weight, gradient, false);
-                                continue;
-                            }
-                            product([rows, own, outputs], memory, own, weight, gradient, false);
-                            scatter(memory, dx, &tile, channels, &geometry);
-                        }
-                    }
-                },
-            );
-        },
+        |dx, gradient| input_images(dx, gradient, &weight, &geometry),
     );
     tensor(dx, &geometry.input_shape())
+}
+
+/// The gradients dx, zeros so far, of some images; the weight is [taps, outputs].
+#[inline(always)]
+fn input_images<T: Real>(dx: &mut [T], gradient: &[T], weight: &[T], geometry: &Geometry) {
+    let (inputs, outputs, plane) = (geometry.inputs, geometry.outputs, geometry.plane());
+    let mut scratch = Scratch::take();
+    let [memory, mixed] = scratch.parts(geometry.memory());
+    for tile in geometry.tiles(dx.len() / (inputs * plane)) {
+        let own = geometry.pixels_of(&tile);
+        let gradient = side_by_side(mixed, gradient, &tile, geometry);
+        for channels in geometry.channels() {
+            let (from, rows) = (geometry.taps_of(channels.start), geometry.taps_of(channels.len()));
+            let weight = Matrix::new(&weight[from * outputs..], outputs);
+            if geometry.is_pointwise() && tile.images.len() == 1 {
+                let dx = &mut dx[geometry.start(inputs, &tile) + channels.start * plane..];
+                product([rows, own, outputs], dx, plane, weight, gradient, false);
+            } else {
+                product([rows, own, outputs], memory, own, weight, gradient, false);
+                scatter(memory, dx, &tile, channels, geometry);
+            }
+        }
+    }
 }
 
 /// dw: the sum over images of dy * columns^T.
 fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (x, gradient) = (Values::of(x), Values::of(gradient));
     let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
-    let Geometry { batch, inputs, outputs, kernel, .. } = geometry;
-    let (plane, pixels, taps) = (geometry.plane(), geometry.pixels(), geometry.taps());
+    let (taps, [images, input, output]) = (geometry.taps(), geometry.counts());
     let parts: Vec<Range<usize>> = geometry.channels().collect();
-    let images = batch.div_ceil(PIECES.div_ceil(parts.len()));
-    // For each block of images its own sum, [taps, outputs]: turned, since it is the shorter matrix of a product that is copied once more.
-    let mut sums = vec![T::zero(); batch.div_ceil(images) * taps * outputs];
-    let blocks = sums.chunks_mut(taps * outputs).zip(x.chunks(images * inputs * plane));
-    let pieces: Vec<_> = blocks
-        .zip(gradient.chunks(images * outputs * pixels))
-        .flat_map(|((sums, x), gradient)| {
-            let sums = sums.chunks_mut(geometry.taps_of(geometry.channels_at_once()) * outputs);
-            sums.zip(&parts).map(move |(sum, channels)| (sum, channels, x, gradient))
-        })
-        .collect();
+    // For each block of images and part of the channels its own sum.
+    let block = images.div_ceil(PIECES.div_ceil(parts.len()));
+    let blocks = x.chunks(block * input).zip(gradient.chunks(block * output));
+    let pieces: Vec<_> = blocks.flat_map(|block| parts.iter().map(move |channels| (block, channels.clone()))).collect();
+    let mut sums: Vec<Vec<T>> = vec![Vec::new(); pieces.len()];
     share(
         geometry.operations(),
-        pieces.into_par_iter(),
+        sums.par_iter_mut().zip(pieces),
         #[inline(always)]
-        |(sum, channels, x, gradient)| {
-            let memory = [geometry.most_columns(), outputs * (geometry.most_pixels() + APART)];
-            with_scratch(
-                memory,
-                #[inline(always)]
-                |[memory, mixed]| {
-                    for (at, tile) in geometry.tiles(gradient.len() / (outputs * pixels)).enumerate() {
-                        let (rows, own) = (geometry.taps_of(channels.len()), geometry.pixels_of(&tile));
-                        // Copied, as the product reads it down its columns: rows that are a power of two apart would share few lines of the cache.
-                        let gradient = copied(mixed, gradient, &tile, &geometry).transposed();
-                        let columns = columns(memory, x, &tile, channels.clone(), &geometry);
-                        product([rows, outputs, own], sum, outputs, columns, gradient, at > 0);
-                    }
-                },
-            );
+        |(sum, ((x, gradient), channels))| {
+            *sum = vec![T::zero(); geometry.taps_of(channels.len()) * geometry.outputs];
+            add_weights(sum, x, gradient, channels, &geometry);
         },
     );
-    let (total, others) = sums.split_at_mut(taps * outputs);
-    total.par_chunks_mut(1 << 14).enumerate().for_each(|(at, total)| {
-        for other in others.chunks_exact(taps * outputs) {
-            total.iter_mut().zip(&other[at << 14..]).for_each(|(sum, x)| *sum += *x);
+    let (first, others) = sums.split_at_mut(parts.len());
+    first.par_iter_mut().enumerate().for_each(|(part, sum)| {
+        for other in others.iter().skip(part).step_by(parts.len()) {
+            sum.iter_mut().zip(other).for_each(|(sum, x)| *sum += *x);
         }
     });
-    tensor(transposed(total, taps, outputs), &[outputs, inputs, kernel, kernel])
+    let dw = transposed(&first.concat(), taps, geometry.outputs);
+    tensor(dw, &[geometry.outputs, geometry.inputs, geometry.kernel, geometry.kernel])
+}
+
+/// Adds some images' gradients of the weights of some channels to a sum [taps of the channels, outputs]: turned, since that way the smaller
+/// matrix of the two is the one that the product copies once more.
+#[inline(always)]
+fn add_weights<T: Real>(sum: &mut [T], x: &[T], gradient: &[T], channels: Range<usize>, geometry: &Geometry) {
+    let (rows, outputs) = (geometry.taps_of(channels.len()), geometry.outputs);
+    let mut scratch = Scratch::take();
+    let [memory, mixed] = scratch.parts(geometry.memory());
+    for tile in geometry.tiles(gradient.len() / (outputs * geometry.pixels())) {
+        // Copied, as the product reads it down its columns: rows a power of two apart would share few lines of the cache.
+        let gradient = copied(mixed, gradient, &tile, geometry).transposed();
+        let columns = columns(memory, x, &tile, channels.clone(), geometry);
+        product([rows, outputs, geometry.pixels_of(&tile)], sum, outputs, columns, gradient, true);
+    }
 }
 
 /// A matrix [rows, columns] as [columns, rows].
 fn transposed<T: Real>(matrix: &[T], rows: usize, columns: usize) -> Vec<T> {
     // Square by square: lines of the cache are used whole on both sides.
     const SIDE: usize = 16;
-    let mut turned = vec![T::zero(); rows * columns];
-    turned.par_chunks_mut(SIDE * rows).enumerate().for_each(|(band, turned)| {
-        for first in (0..rows).step_by(SIDE) {
-            for (column, turned) in turned.chunks_exact_mut(rows).enumerate() {
-                let from = &matrix[band * SIDE + column..];
-                for row in first..(first + SIDE).min(rows) {
-                    turned[row] = from[row * columns];
+    let bands = (0..columns.div_ceil(SIDE)).into_par_iter();
+    in_pieces(
+        rows * columns,
+        SIDE * rows,
+        rows * columns,
+        bands,
+        #[inline(always)]
+        |turned, band| {
+            for first in (0..rows).step_by(SIDE) {
+                for (column, turned) in turned.chunks_exact_mut(rows).enumerate() {
+                    let from = &matrix[band * SIDE + column..];
+                    for row in first..(first + SIDE).min(rows) {
+                        turned[row] = from[row * columns];
+                    }
                 }
             }
-        }
-    });
-    turned
+        },
+    )
 }

@@ -7,7 +7,7 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::sizes::Geometry;
-use crate::cpu::{Real, Values, by_dtype, share, tensor, total_product, with_scratch};
+use crate::cpu::{Real, Scratch, Values, by_dtype, in_pieces, tensor, total_product};
 
 /// Pixels summed at once, in registers.
 const LANES: usize = 32;
@@ -129,29 +129,22 @@ fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometr
 /// Every plane of x by its channel's weight.
 fn planes<T: Real>(x: &[T], weight: &[T], bias: Option<&[T]>, padded: Padded, geometry: &Geometry) -> Vec<T> {
     let (channels, taps) = (geometry.inputs, geometry.kernel * geometry.kernel);
-    let mut y = vec![T::zero(); geometry.batch * channels * padded.out_height * padded.out_width];
-    let pieces = x
-        .par_chunks(padded.height * padded.width)
-        .zip(y.par_chunks_mut(padded.out_height * padded.out_width))
-        .enumerate();
-    share(
+    let (input, output) = (padded.height * padded.width, padded.out_height * padded.out_width);
+    in_pieces(
+        geometry.batch * channels * output,
+        output,
         operations(geometry),
-        pieces,
+        x.par_chunks(input).enumerate(),
         #[inline(always)]
-        |(at, (x, y))| {
+        |y, (at, x)| {
             let channel = at % channels;
-            with_scratch(
-                [padded.inputs(), padded.outputs()],
-                #[inline(always)]
-                |[plane, memory]| {
-                    padded.pad(x, plane);
-                    let start = bias.map_or(T::zero(), |bias| bias[channel]);
-                    padded.convolve(plane, &weight[channel * taps..][..taps], start, memory, y);
-                },
-            );
+            let mut scratch = Scratch::take();
+            let [plane, memory] = scratch.parts([padded.inputs(), padded.outputs()]);
+            padded.pad(x, plane);
+            let start = bias.map_or(T::zero(), |bias| bias[channel]);
+            padded.convolve(plane, &weight[channel * taps..][..taps], start, memory, y);
         },
-    );
-    y
+    )
 }
 
 fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
@@ -159,31 +152,28 @@ fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -
     let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
     let (padded, Geometry { batch, inputs, kernel, .. }) = (Padded::of(&geometry), geometry);
     let (plane, pixels) = (geometry.plane(), geometry.pixels());
-    let mut dw = vec![T::zero(); inputs * kernel * kernel];
     // Each channel on one core, its images in order: the sum is the same on any number of cores.
-    share(
+    let dw = in_pieces(
+        inputs * kernel * kernel,
+        kernel * kernel,
         operations(&geometry),
-        dw.par_chunks_mut(kernel * kernel).enumerate(),
+        (0..inputs).into_par_iter(),
         #[inline(always)]
-        |(channel, dw)| {
-            with_scratch(
-                [padded.inputs(), padded.outputs()],
-                #[inline(always)]
-                |[values, spread]| {
-                    for at in (0..batch).map(|image| image * inputs + channel) {
-                        padded.pad(&x[at * plane..][..plane], values);
-                        spread.fill(T::zero());
-                        let gradient = gradient[at * pixels..][..pixels].chunks_exact(padded.out_width);
-                        for (row, spread) in gradient.zip(spread.chunks_mut(padded.step())) {
-                            spread[..row.len()].copy_from_slice(row);
-                        }
-                        for (tap, sum) in dw.iter_mut().enumerate() {
-                            let start = tap / kernel * padded.step() + tap % kernel;
-                            *sum += total_product(spread, &values[start..][..spread.len()]);
-                        }
-                    }
-                },
-            );
+        |dw: &mut [T], channel| {
+            let mut scratch = Scratch::take();
+            let [values, spread] = scratch.parts([padded.inputs(), padded.outputs()]);
+            for at in (0..batch).map(|image| image * inputs + channel) {
+                padded.pad(&x[at * plane..][..plane], values);
+                spread.fill(T::zero());
+                let gradient = gradient[at * pixels..][..pixels].chunks_exact(padded.out_width);
+                for (row, spread) in gradient.zip(spread.chunks_mut(padded.step())) {
+                    spread[..row.len()].copy_from_slice(row);
+                }
+                for (tap, sum) in dw.iter_mut().enumerate() {
+                    let start = tap / kernel * padded.step() + tap % kernel;
+                    *sum += total_product(spread, &values[start..][..spread.len()]);
+                }
+            }
         },
     );
     tensor(dw, &[inputs, 1, kernel, kernel])
