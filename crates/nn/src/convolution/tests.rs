@@ -122,49 +122,40 @@ fn outputs_and_gradients_are_those_of_burn() {
 fn single_precision_is_near_double() {
     for case in [Case::dense([5, 20, 9, 9], 6, 3, 1, 1), Case::depthwise([5, 3, 9, 9], 5, 1, 2)] {
         let (single, double) = (case.ours(&Device::cpu(), true), case.ours(&double(), true));
+        assert_ne!(single, double, "one of them is not what it should be");
         for (single, double) in single.iter().flatten().zip(double.iter().flatten()) {
             assert!((single - double).abs() < 1e-4 * double.abs().max(1.0), "{case:?}: {single} {double}");
         }
     }
 }
 
-/// (f(x + h) - f(x - h)) / 2h of a convolution is its slope but for rounding: it is linear in each of its three tensors.
+/// f(x + 1/2) - f(x - 1/2) is the slope but for rounding: a convolution is linear in each of its three tensors.
 #[test]
 fn gradients_are_slopes() {
     let device = double();
     for case in [Case::dense([2, 3, 6, 5], 4, 3, 2, 1), Case::depthwise([2, 3, 6, 5], 3, 1, 1)] {
         let (x, weight, bias) = case.tensors(&device);
-        let total = |x: &Tensor<4>, weight: &Tensor<4>, bias: &Tensor<1>| {
-            let y = convolve(x.clone(), weight.clone(), Some(bias.clone()), case.conv);
+        let (x_shape, weight_shape) = (x.dims(), weight.dims());
+        let all = [values(x), values(weight), values(bias)];
+        let total = |[x, weight, bias]: [Vec<f64>; 3]| {
+            let bias = Tensor::from_data(TensorData::new(bias, [case.outputs]), device.constant());
+            let x = Tensor::from_data(TensorData::new(x, x_shape), device.constant());
+            let weight = Tensor::from_data(TensorData::new(weight, weight_shape), device.constant());
+            let y = convolve(x, weight, Some(bias), case.conv);
             values((y.clone() * random("factors", y.dims(), &device)).sum())[0]
         };
-        let gradients = case.ours(&device, true);
-        let step = |count: usize, at: usize, by: f64| {
-            let mut step = vec![0.0; count];
-            step[at] = by;
-            step
-        };
-        for at in 0..x.shape().num_elements() {
-            let moved = |by| x.clone() + tensor(step(x.shape().num_elements(), at, by), x.dims(), &device);
-            let slope = total(&moved(0.5), &weight, &bias) - total(&moved(-0.5), &weight, &bias);
-            assert!((slope - gradients[1][at]).abs() < 1e-11, "{slope} {}", gradients[1][at]);
-        }
-        for at in 0..weight.shape().num_elements() {
-            let moved =
-                |by| weight.clone() + tensor(step(weight.shape().num_elements(), at, by), weight.dims(), &device);
-            let slope = total(&x, &moved(0.5), &bias) - total(&x, &moved(-0.5), &bias);
-            assert!((slope - gradients[2][at]).abs() < 1e-11, "{slope} {}", gradients[2][at]);
-        }
-        for at in 0..case.outputs {
-            let moved = |by| bias.clone() + tensor(step(case.outputs, at, by), [case.outputs], &device);
-            let slope = total(&x, &weight, &moved(0.5)) - total(&x, &weight, &moved(-0.5));
-            assert!((slope - gradients[3][at]).abs() < 1e-11, "{slope} {}", gradients[3][at]);
+        for (which, gradient) in case.ours(&device, true)[1..].iter().enumerate() {
+            for (at, found) in gradient.iter().enumerate() {
+                let moved = |by: f64| {
+                    let mut moved = all.clone();
+                    moved[which][at] += by;
+                    total(moved)
+                };
+                let slope = moved(0.5) - moved(-0.5);
+                assert!((slope - found).abs() < 1e-11, "{case:?}: {which}: {found}, the slope is {slope}");
+            }
         }
     }
-}
-
-fn tensor<const D: usize>(values: Vec<f64>, shape: [usize; D], device: &Device) -> Tensor<D> {
-    Tensor::from_data(TensorData::new(values, shape), device.constant())
 }
 
 #[test]
@@ -180,7 +171,7 @@ fn the_same_bits_on_any_number_of_threads() {
             pool.install(|| case.ours(&Device::cpu(), true))
         };
         let alone = on(1);
-        // All the values, not only almost: rounding would show in some of the thousands.
+        // Another order of summation would show in the last digits of some of these thousands.
         assert!(alone == on(2) && alone == on(5), "{case:?}");
     }
 }
