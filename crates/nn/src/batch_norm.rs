@@ -93,6 +93,7 @@ impl Kernels for Flex {
 #[cfg(feature = "torch")]
 mod torch {
     use burn::backend::LibTorch;
+    use burn::backend::ops::{ActivationOps, ModuleOps};
 
     use super::*;
 
