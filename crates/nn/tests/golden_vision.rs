@@ -221,6 +221,7 @@ fn learner(golden: &Golden, config: &VisionConfig, optimiser: Optimiser, device:
 /// What BatchNorm does in training shows in a step: of plain SGD at a large rate, so that rounding the weights to f32 loses nothing.
 #[test]
 fn training_mode_agrees() {
+    let _turn = generator();
     let rate = 1e4;
     for (config, golden) in cases().into_iter().filter(|(_, golden)| golden.has("train_loss")) {
         let (pictures, labels) = (golden.pictures("images", config.images()), golden.labels("labels"));
@@ -243,6 +244,7 @@ fn training_mode_agrees() {
 
 #[test]
 fn three_steps_of_each_optimiser_agree() {
+    let _turn = generator();
     let (config, golden) = (conv_mixer(), Golden::read("steps"));
     let adam = |weight_decay, decoupled| Optimiser::Adam { betas: (0.8, 0.95), eps: 1e-6, weight_decay, decoupled };
     for (name, optimiser, rate) in [
