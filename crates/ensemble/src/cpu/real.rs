@@ -1,4 +1,4 @@
-//! f32 for the laboratory, f64 to check the derivations.
+//! f32 for the laboratory, f64 to check the derivations and to tell rounding from truth.
 
 use num_traits::{Float, NumAssign};
 
@@ -9,6 +9,15 @@ pub(crate) trait Real: Float + NumAssign + Default + Send + Sync + 'static {
 
     /// e^x within two roundings, written so that loops over it vectorise. NaN stays NaN.
     fn fast_exp(self) -> Self;
+
+    /// Exactly.
+    fn wide(self) -> f64;
+
+    /// Weights, which are kept in f32, as they are computed with: themselves, or a copy in `room`.
+    fn weights<'a>(kept: &'a [f32], room: &'a mut Vec<Self>) -> &'a [Self];
+
+    /// What `work` makes of these numbers rounded to f32.
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R;
 }
 
 impl Real for f64 {
@@ -20,6 +29,21 @@ impl Real for f64 {
     #[inline(always)]
     fn fast_exp(self) -> Self {
         self.exp()
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+
+    fn weights<'a>(kept: &'a [f32], room: &'a mut Vec<Self>) -> &'a [Self] {
+        room.clear();
+        room.extend(kept.iter().map(|weight| f64::from(*weight)));
+        room
+    }
+
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R {
+        work(&numbers.iter().map(|number| *number as f32).collect::<Vec<f32>>())
     }
 }
 
@@ -45,6 +69,19 @@ impl Real for f32 {
         }
         let y = y * r * r + r + 1.0;
         y * f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23))
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+
+    fn weights<'a>(kept: &'a [f32], _room: &'a mut Vec<Self>) -> &'a [Self] {
+        kept
+    }
+
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R {
+        work(numbers)
     }
 }
 
