@@ -48,7 +48,9 @@ impl Machine {
     pub fn only_f32(&self) -> Result<(), String> {
         match self.precision {
             PrecisionName::F32 => Ok(()),
-            _ => Err("--precision is for networks that learn Boolean functions; this experiment computes in f32".into()),
+            _ => {
+                Err("--precision is for networks that learn Boolean functions; this experiment computes in f32".into())
+            }
         }
     }
 

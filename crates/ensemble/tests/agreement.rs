@@ -66,18 +66,16 @@ fn a_hundred_losses_equal_the_references() {
     }
 }
 
-/// In f64 the two have the same weights, which are f32, to the bit nearly always, and their losses part by 1e-14 (where a loss itself
-/// comes near 0, 1e-12). The bound is above that for the one gradient in ten million that lies so near the middle between two f32 that it
-/// may round the other way on another processor: a weight is then an ulp off, and losses part by 1e-9.
-const IN_F64: f64 = 1e-8;
-
+/// In f64 the two nearly always have the same weights to the bit, since these are f32: losses are seen to part by 1e-14 (where a loss comes
+/// near 0, by 1e-12). What is asked after ten steps leaves room for a gradient so near the middle between two f32 that it rounds the other
+/// way on another processor: one weight an ulp off was seen to part losses by up to 5.4e-7 after a hundred steps, ten times which is asked.
 fn assert_same_training_in_f64(shape: &Shape, members: Vec<Member>, steps: usize) {
     let found = pudica_ensemble::cpu(shape.clone(), members.clone(), Precision::F64).unwrap().advance(steps).unwrap();
     let expected = reference(shape.clone(), members, Precision::F64).unwrap().advance(steps).unwrap();
     for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
         for (replica, (found, expected)) in found.iter().zip(expected).enumerate() {
-            let relative = (found - expected).abs() / expected;
-            assert!(relative < IN_F64, "{shape:?}, replica {replica}, step {step}: {found} {expected}");
+            let (relative, bound) = ((found - expected).abs() / expected, if step < 10 { 1e-8 } else { 5e-6 });
+            assert!(relative < bound, "{shape:?}, replica {replica}, step {step}: {found} {expected}");
         }
     }
 }
@@ -105,8 +103,10 @@ fn a_hundred_losses_of_the_papers_encoder_in_f64_equal_the_references() {
 #[test]
 fn key_biases_have_no_gradient() {
     let shape = shape(6, 16, 3, 2, 16, Embed::Concat, 32);
-    for mut engine in [cpu(shape.clone(), members(&shape)).unwrap(), reference(shape.clone(), members(&shape), Precision::F32).unwrap()]
-    {
+    for mut engine in [
+        cpu(shape.clone(), members(&shape)).unwrap(),
+        reference(shape.clone(), members(&shape), Precision::F32).unwrap(),
+    ] {
         engine.advance(3).unwrap();
         let state = engine.state(0).unwrap();
         for layer in 0..3 {

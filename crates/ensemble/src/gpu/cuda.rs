@@ -43,10 +43,8 @@ const SOURCES: &[&str] = &[
 ];
 
 /// The kernels on tensor cores, for TF32 and the paper's width.
-const TENSOR_SOURCES: &[&str] = &[
-    include_str!("kernels/first_layer.cu"),
-    include_str!("kernels/feed_forward_backward.cu"),
-];
+const TENSOR_SOURCES: &[&str] =
+    &[include_str!("kernels/first_layer.cu"), include_str!("kernels/feed_forward_backward.cu")];
 
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
 const BLAS_WORKSPACE: usize = 64 << 20;

@@ -95,9 +95,8 @@ impl NetworkTrainer {
         };
         let device = match self.place {
             Place::Cpu => Device::cpu(),
-            Place::Cuda => Device::parse("cuda").map_err(|error| {
-                Error::Training(format!("{what} computes on a GPU only through LibTorch; {error}"))
-            })?,
+            Place::Cuda => Device::parse("cuda")
+                .map_err(|error| Error::Training(format!("{what} computes on a GPU only through LibTorch; {error}")))?,
         };
         match self.precision {
             Precision::F32 => Ok(device),
