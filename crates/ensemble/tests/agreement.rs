@@ -134,19 +134,29 @@ fn training_sets_smaller_and_larger_than_the_batch() {
 
 #[test]
 fn measures_equal_the_references() {
+    assert_same_measures(Precision::F32, 1e-5);
+}
+
+/// They are given as f32.
+#[test]
+fn measures_in_f64_equal_the_references_to_the_rounding_of_f32() {
+    assert_same_measures(Precision::F64, 3e-7);
+}
+
+fn assert_same_measures(precision: Precision, tolerance: f64) {
     for shape in [
         shape(6, 16, 2, 2, 16, Embed::Concat, 64),
         shape(11, 12, 3, 1, 20, Embed::Add, 64),
         shape(8, 8, 1, 4, 8, Embed::Concat, 64),
     ] {
         let n = shape.encoder.n;
-        let mut expected = reference(shape.clone(), members(&shape), Precision::F32).unwrap();
-        let mut found = cpu(shape.clone(), members(&shape)).unwrap();
+        let mut expected = reference(shape.clone(), members(&shape), precision).unwrap();
+        let mut found = pudica_ensemble::cpu(shape.clone(), members(&shape), precision).unwrap();
         let own: Vec<Bits> = (0..3).map(|i| Bits::uniform(70, n, &mut Stream::new(i, "own", 0)).unwrap()).collect();
         for strings in
             [Strings::Fresh { rows: 300, purpose: "evaluate", index: 4 }, Strings::Shared(&own[0]), Strings::Each(&own)]
         {
-            let close = |a: f64, b: f64, scale: f64| assert!((a - b).abs() < 1e-5 * scale, "{shape:?}: {a} {b}");
+            let close = |a: f64, b: f64, scale: f64| assert!((a - b).abs() < tolerance * scale, "{shape:?}: {a} {b}");
             let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
             assert_eq!(a.len(), 3);
             for (a, b) in a.iter().zip(&b) {
@@ -258,6 +268,10 @@ fn members_and_strings_that_do_not_fit_are_explained() {
     assert!(refused(vec![own(), with_set]).contains("member 1 trains on 9 strings a step, member 0 on 16"));
     let senseless = Member { adamw: AdamWConfig { lr: f64::NAN, ..Default::default() }, ..own() };
     assert!(refused(vec![senseless]).contains("train.lr"));
+    for refuse in [pudica_ensemble::cpu, reference] {
+        let refused = refuse(shape.clone(), vec![own()], Precision::Tf32).err().unwrap().to_string();
+        assert!(refused.contains("tf32 is computed on GPUs only"), "{refused}");
+    }
     let none = Shape { batch: 0, ..shape.clone() };
     assert!(cpu(none, vec![own()]).is_err());
 
