@@ -51,9 +51,9 @@ impl<T: Real> Engine for Cpu<T> {
     }
 
     fn device(&self) -> String {
-        match size_of::<T>() == size_of::<f64>() {
-            true => "cpu (f64)".into(),
-            false => "cpu".into(),
+        match T::PRECISION {
+            Precision::F32 => "cpu".into(),
+            other => format!("cpu ({})", other.name()),
         }
     }
 

@@ -2,8 +2,13 @@
 
 use num_traits::{Float, NumAssign};
 
+use crate::Precision;
+
 /// f32 and f64.
 pub(crate) trait Real: Float + NumAssign + Default + Send + Sync + 'static {
+    /// As users know it.
+    const PRECISION: Precision;
+
     /// Rounded from f64.
     fn of(value: f64) -> Self;
 
@@ -21,6 +26,8 @@ pub(crate) trait Real: Float + NumAssign + Default + Send + Sync + 'static {
 }
 
 impl Real for f64 {
+    const PRECISION: Precision = Precision::F64;
+
     #[inline(always)]
     fn of(value: f64) -> Self {
         value
@@ -48,6 +55,8 @@ impl Real for f64 {
 }
 
 impl Real for f32 {
+    const PRECISION: Precision = Precision::F32;
+
     #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32

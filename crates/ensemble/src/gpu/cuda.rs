@@ -255,8 +255,8 @@ impl Cuda {
         pointer + self.size_of(count) as u64
     }
 
-    /// Note that `numbers` are read or written.
-    fn count_bytes(&self, numbers: f64) {
+    /// Note that this many numbers are read or written.
+    fn count_numbers(&self, numbers: f64) {
         self.bytes.set(self.bytes.get() + numbers * number_bytes(self.precision) as f64);
     }
 
@@ -344,7 +344,7 @@ impl Cuda {
             })
             .collect();
         let Grid { blocks, threads, shared, numbers } = grid;
-        self.count_bytes(numbers);
+        self.count_numbers(numbers);
         // SAFETY: the pointers are to arguments that live through the call; the memory they name lives as long as its engine.
         unsafe {
             result::launch_kernel(
@@ -364,7 +364,7 @@ impl Cuda {
         let Product { m, n, k, alpha, a, b, beta, c, batch } = product;
         let each = (m * n) as f64 * if beta == 0.0 { 1.0 } else { 2.0 } + (m * k) as f64 + (k * n) as f64;
         self.flops.set(self.flops.get() + 2.0 * (m * n * k * batch) as f64);
-        self.count_bytes(each * batch as f64);
+        self.count_numbers(each * batch as f64);
         let turned = |matrix: &Matrix| match matrix.transposed {
             true => blas::cublasOperation_t::CUBLAS_OP_T,
             false => blas::cublasOperation_t::CUBLAS_OP_N,
