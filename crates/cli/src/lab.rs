@@ -180,10 +180,12 @@ pub fn show(arguments: &Show) -> Outcome {
     }
     let recipe = Recipe::find(&arguments.what.recipe)?;
     if recipe.kind == Kind::Study {
+        arguments.what.machine.only_f32()?;
         let data = data_folder(arguments.what.data.as_deref())?;
         return study::show(&arguments.what.study(&recipe, data.as_deref(), arguments.json), arguments.no_estimate);
     }
     if recipe.kind == Kind::Grokking {
+        arguments.what.machine.only_f32()?;
         return grokking::show(&arguments.what.grokking(&recipe, arguments.json), arguments.no_estimate);
     }
     let (plan, jobs) = (arguments.what.plan(&recipe)?, arguments.what.jobs());
@@ -272,11 +274,13 @@ pub fn run(arguments: &Run) -> Outcome {
     }
     let recipe = Recipe::find(&arguments.what.recipe)?;
     if recipe.kind == Kind::Study {
+        arguments.what.machine.only_f32()?;
         let data = data_folder(arguments.what.data.as_deref())?;
         let asked = arguments.what.study(&recipe, data.as_deref(), arguments.json);
         return study::run(&asked, arguments.out.as_deref(), &stop);
     }
     if recipe.kind == Kind::Grokking {
+        arguments.what.machine.only_f32()?;
         let asked = arguments.what.grokking(&recipe, arguments.json);
         return grokking::run(&asked, arguments.out.as_deref(), &stop);
     }

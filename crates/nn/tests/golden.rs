@@ -201,7 +201,7 @@ fn ten_training_losses_agree() {
         for device in devices() {
             let mut trainer = Trainer::new(&architecture, golden.weights(&architecture), ADAMW, &device).unwrap();
             let losses: Vec<f64> =
-                strings.pieces(16).map(|batch| f64::from(trainer.step(&batch, &labels(&batch)).unwrap())).collect();
+                strings.pieces(16).map(|batch| trainer.step(&batch, &labels(&batch)).unwrap()).collect();
             golden.assert_close("losses", &losses, &golden.get("losses"), 1e-4);
         }
     }
