@@ -155,7 +155,8 @@ fn gradients_in_f64_round_to_the_same_moments() {
 }
 
 /// In f64, where this can be decided: see the next test. As weights are f32, both sides then nearly always have the same weights to the
-/// bit; an engine on the CPU and the reference are at most 1.1e-14 apart in these cases. One weight an ulp off parts losses by up to 5e-7.
+/// bit: seen on an H200 at most 1e-14 apart. What is asked leaves room for one weight that rounds the other way, which parts losses by
+/// up to 5e-7.
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
@@ -164,14 +165,14 @@ fn losses_agree_over_a_hundred_steps() {
     for case in cases().into_iter().chain([paper()]) {
         let off = apart(&case, Precision::F64);
         eprintln!("{}: {off:.2e}", case.name());
-        assert!(off <= 1e-4, "{}: off by {off:.2e}", case.name());
+        assert!(off <= 1e-6, "{}: off by {off:.2e}", case.name());
     }
 }
 
 /// Whole trajectories in f32 follow each other only where nothing comes of an ulp. At width 128 two f32 computations that differ by
 /// one part by 3e-4 to 3.5e-2 within 100 steps: a ReLU's input passes 0 in one and not in the other, and AdamW scales that up. On the
-/// training set of 24 strings one does so around step 70, and the reference itself, from weights an ulp away, departs by 1.1e-4. So these
-/// two are asked in f64, and in f32 step by step.
+/// training set of 24 strings one does so around step 70: there an H200 is 1.1e-4 off, and so is the reference itself from weights
+/// an ulp away. So these two are asked in f64, and in f32 step by step.
 #[test]
 fn losses_in_f32_agree_over_a_hundred_steps_where_an_ulp_stays_one() {
     if !there_is_a_gpu() {
@@ -184,8 +185,8 @@ fn losses_in_f32_agree_over_a_hundred_steps_where_an_ulp_stays_one() {
     }
 }
 
-/// Along the reference's way: from each of its states, the loss that the GPU finds there. (An engine on the CPU: at most 9e-6 off, where a
-/// loss is small and so the difference of outputs and labels that nearly agree.)
+/// Along the reference's way: from each of its states, the loss that the GPU finds there. Seen on an H200 at most 5e-6 off, where a loss is
+/// small and so the difference of outputs and labels that nearly agree.
 #[test]
 fn every_one_of_a_hundred_steps_agrees_in_f32() {
     if !there_is_a_gpu() {
@@ -201,7 +202,7 @@ fn every_one_of_a_hundred_steps_agrees_in_f32() {
             }
             let found = gpu(case.shape.clone(), members, Precision::F32).unwrap().advance(1).unwrap();
             let off = worst(&found, &advance_all(&mut references, 1));
-            assert!(off <= 1e-4, "{}, step {step}: off by {off:.2e}", case.name());
+            assert!(off <= 2e-5, "{}, step {step}: off by {off:.2e}", case.name());
             worst_of_all = worst_of_all.max(off);
         }
         eprintln!("{}: {worst_of_all:.2e}", case.name());
