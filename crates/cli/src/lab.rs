@@ -4,6 +4,7 @@ use crate::Ending;
 use crate::data::data_folder;
 use crate::grokking;
 use crate::machine::{DeviceName, Machine};
+use crate::plans::{Asked, interrupted, row, tell_beginning, tell_end};
 use crate::progress::Progress;
 use crate::spectra;
 use crate::study;
@@ -125,16 +126,16 @@ impl What {
     }
 
     /// The same for a study.
-    fn study<'a>(&'a self, recipe: &'a Recipe, data: Option<&'a Path>, json: bool) -> study::Asked<'a> {
+    fn study<'a>(&'a self, recipe: &'a Recipe, data: Option<&'a Path>, json: bool) -> Asked<'a, Place<'a>> {
         let place = Place { device: self.machine.device.name(), data };
-        study::Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, place, json }
+        Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, place, json }
     }
 
     /// The same for grokking.
-    fn grokking<'a>(&'a self, recipe: &'a Recipe, json: bool) -> grokking::Asked<'a> {
+    fn grokking<'a>(&'a self, recipe: &'a Recipe, json: bool) -> Asked<'a, Company<'a>> {
         let together = self.together.map_or(Company::TOGETHER, usize::from);
         let company = Company { device: self.machine.device.name(), together };
-        grokking::Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, company, json }
+        Asked { recipe, scale: self.scale.as_deref(), overrides: &self.overrides, place: company, json }
     }
 
     fn jobs(&self) -> usize {
@@ -180,10 +181,12 @@ pub fn show(arguments: &Show) -> Outcome {
     }
     let recipe = Recipe::find(&arguments.what.recipe)?;
     if recipe.kind == Kind::Study {
+        arguments.what.machine.only_f32()?;
         let data = data_folder(arguments.what.data.as_deref())?;
         return study::show(&arguments.what.study(&recipe, data.as_deref(), arguments.json), arguments.no_estimate);
     }
     if recipe.kind == Kind::Grokking {
+        arguments.what.machine.only_f32()?;
         return grokking::show(&arguments.what.grokking(&recipe, arguments.json), arguments.no_estimate);
     }
     let (plan, jobs) = (arguments.what.plan(&recipe)?, arguments.what.jobs());
@@ -208,10 +211,7 @@ pub fn show(arguments: &Show) -> Outcome {
         println!("{object}");
         return Ok(Ending::Done);
     }
-    println!("{}: {}\n  {}\n  {}\n", plan.recipe.name, plan.recipe.title, plan.recipe.source, plan.recipe.about);
-    let scales: Vec<&str> = plan.recipe.scales.iter().map(|scale| scale.name.as_str()).collect();
-    let row = |name: &str, value: String| println!("  {name:<16} {value}");
-    row("scale", format!("{} (of {})", plan.scale, scales.join(", ")));
+    tell_beginning(&plan);
     row("runs", format!("{}, {} training steps in all", grouped(plan.runs.len() as u64), grouped(plan.total_steps())));
     let mut lengths: Vec<usize> = groups.iter().map(|group| group.shape.n).collect();
     lengths.sort_unstable();
@@ -237,8 +237,7 @@ pub fn show(arguments: &Show) -> Outcome {
         };
         row("time here", format!("about {} with {together}{note}", seconds(time.seconds)));
     }
-    row("results into", plan.default_folder().display().to_string());
-    println!("\n  {}", plan.command());
+    tell_end(&plan);
     Ok(Ending::Done)
 }
 
@@ -272,11 +271,13 @@ pub fn run(arguments: &Run) -> Outcome {
     }
     let recipe = Recipe::find(&arguments.what.recipe)?;
     if recipe.kind == Kind::Study {
+        arguments.what.machine.only_f32()?;
         let data = data_folder(arguments.what.data.as_deref())?;
         let asked = arguments.what.study(&recipe, data.as_deref(), arguments.json);
         return study::run(&asked, arguments.out.as_deref(), &stop);
     }
     if recipe.kind == Kind::Grokking {
+        arguments.what.machine.only_f32()?;
         let asked = arguments.what.grokking(&recipe, arguments.json);
         return grokking::run(&asked, arguments.out.as_deref(), &stop);
     }
@@ -285,9 +286,8 @@ pub fn run(arguments: &Run) -> Outcome {
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     let progress = Progress::new(arguments.json);
     let tally = execute(&plan, &folder, arguments.what.jobs(), &trainer, &progress, &stop)?;
-    if tally.stopped && tally.remaining > 0 {
-        eprintln!("stopped with {} runs to go, all saved; the same command continues", tally.remaining);
-        return Ok(Ending::Interrupted);
+    if let Some(ending) = interrupted(&tally) {
+        return Ok(ending);
     }
     let report = pudica_report::write(&folder)?;
     match arguments.json {

@@ -10,6 +10,7 @@ mod fetch;
 mod grokking;
 mod lab;
 mod machine;
+mod plans;
 mod progress;
 mod spectra;
 mod spectrum;

@@ -39,7 +39,7 @@ pub fn description_json() -> pudica_lab::Result<Value> {
 /// What it would do.
 pub fn show(scale: Option<&str>, overrides: &[String], as_json: bool) -> Outcome {
     let plan = SpectraPlan::new(scale, overrides)?;
-    let networks = plan.specimens()?.len();
+    let networks = plan.settings.specimens()?.len();
     if as_json {
         let object = json!({"recipe": NAME, "scale": plan.scale, "runs": networks, "settings": plan.settings,
             "command": plan.command(), "folder": plan.default_folder()});

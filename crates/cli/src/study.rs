@@ -1,35 +1,22 @@
 //! Studies of classifiers (recipes of the kind `study`) under `pudica show`, `run` and `report`.
 
 use crate::Ending;
+use crate::plans::{self, interrupted, row, tell_beginning, tell_end};
 use crate::progress::Progress;
 use crate::text::{grouped, number, seconds};
 use pudica_lab::study::{Place, Study, StudyPlan, estimate_study, execute_study, read_study};
-use pudica_lab::{Configuration, Outcome as RunOutcome, Recipe, RunSummary, Stop};
+use pudica_lab::{Configuration, Outcome as RunOutcome, RunSummary, Stop};
 use pudica_report::write_study;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::error::Error;
 use std::path::Path;
 
 type Outcome = Result<Ending, Box<dyn Error>>;
-
-/// What was asked for on the command line.
-pub struct Asked<'a> {
-    pub recipe: &'a Recipe,
-    pub scale: Option<&'a str>,
-    pub overrides: &'a [String],
-    pub place: Place<'a>,
-    pub json: bool,
-}
-
-impl Asked<'_> {
-    fn plan(&self) -> pudica_lab::Result<StudyPlan> {
-        StudyPlan::new(self.recipe, self.scale, self.overrides)
-    }
-}
+type Asked<'a> = plans::Asked<'a, Place<'a>>;
 
 /// What a study would do, and, unless told otherwise, how long it would take here.
 pub fn show(asked: &Asked, no_estimate: bool) -> Outcome {
-    let plan = asked.plan()?;
+    let plan: StudyPlan = asked.plan()?;
     let time = match no_estimate {
         true => None,
         false => Some(estimate_study(&plan, &asked.place)?),
@@ -37,16 +24,10 @@ pub fn show(asked: &Asked, no_estimate: bool) -> Outcome {
     let total = time.as_ref().map(|runs| runs.iter().map(|run| run.seconds).sum::<f64>());
     let steps = time.as_ref().map(|runs| runs.iter().map(|run| run.steps).sum::<u64>());
     if asked.json {
-        let runs: Vec<Value> = plan.runs.iter().map(|run| json!({"id": run.id, "settings": run.config})).collect();
-        let object = json!({"recipe": plan.recipe.name, "scale": plan.scale, "runs": runs, "steps": steps,
-            "seconds": total, "command": plan.command(), "folder": plan.default_folder()});
-        println!("{object}");
+        println!("{}", plans::as_json(&plan, steps, total));
         return Ok(Ending::Done);
     }
-    println!("{}: {}\n  {}\n  {}\n", plan.recipe.name, plan.recipe.title, plan.recipe.source, plan.recipe.about);
-    let scales: Vec<&str> = plan.recipe.scales.iter().map(|scale| scale.name.as_str()).collect();
-    let row = |name: &str, value: String| println!("  {name:<16} {value}");
-    row("scale", format!("{} (of {})", plan.scale, scales.join(", ")));
+    tell_beginning(&plan);
     let steps = steps.map_or(String::new(), |steps| format!(", {} training steps in all", grouped(steps)));
     row("runs", format!("{}{steps}", plan.runs.len()));
     for (index, run) in plan.runs.iter().enumerate() {
@@ -58,21 +39,16 @@ pub fn show(asked: &Asked, no_estimate: bool) -> Outcome {
     if let Some(total) = total {
         row("time here", format!("about {}", seconds(total)));
     }
-    row("results into", plan.default_folder().display().to_string());
-    println!("\n  {}", plan.command());
+    tell_end(&plan);
     Ok(Ending::Done)
 }
 
 /// Makes a study, or what is left of it, and tells what was found.
 pub fn run(asked: &Asked, out: Option<&Path>, stop: &Stop) -> Outcome {
-    let plan = asked.plan()?;
+    let plan: StudyPlan = asked.plan()?;
     let folder = out.map_or_else(|| plan.default_folder(), Path::to_path_buf);
     let tally = execute_study(&plan, &folder, &asked.place, &Progress::new(asked.json), stop)?;
-    if tally.stopped && tally.remaining > 0 {
-        eprintln!("stopped with {} runs to go, all saved; the same command continues", tally.remaining);
-        return Ok(Ending::Interrupted);
-    }
-    report(&folder, asked.json)
+    interrupted(&tally).map_or_else(|| report(&folder, asked.json), Ok)
 }
 
 /// Writes the report of a study's folder, and tells what it holds.

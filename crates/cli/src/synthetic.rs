@@ -37,7 +37,7 @@ pub fn description_json() -> pudica_lab::Result<Value> {
 /// What it would do.
 pub fn show(scale: Option<&str>, overrides: &[String], as_json: bool) -> Outcome {
     let plan = SyntheticPlan::new(scale, overrides)?;
-    let runs = plan.runs()?.len();
+    let runs = plan.settings.runs()?.len();
     let settings = &plan.settings;
     let steps = (settings.epochs * settings.train.div_ceil(settings.batch) * runs) as u64;
     if as_json {

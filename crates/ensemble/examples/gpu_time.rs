@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let precision = match arguments.next().as_deref() {
         Some("f32") => Precision::F32,
         Some("tf32") => Precision::Tf32,
-        _ => return Err("say f32 or tf32, then N:REPLICAS[:D[:BATCH]] once or more".into()),
+        Some("f64") => Precision::F64,
+        _ => return Err("say f32, tf32 or f64, then N:REPLICAS[:D[:BATCH]] once or more".into()),
     };
     let start = Instant::now();
     let most = ceilings(precision)?;
@@ -38,7 +39,7 @@ fn time(argument: &str, precision: Precision) -> Result<(), Box<dyn Error>> {
         Ok(Member { task: Task::new(Target::parse("parity", n)?), seed, adamw: AdamWConfig::default(), state })
     };
     let shape = Shape { encoder, batch };
-    let fitting = gpu_replicas(&shape)?;
+    let fitting = gpu_replicas(&shape, precision)?;
     let mut engine = gpu(shape, (0..replicas as u64).map(member).collect::<Result<_, _>>()?, precision)?;
 
     let strings = |index| Strings::Fresh { rows: batch, purpose: "time", index };

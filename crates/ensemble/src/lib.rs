@@ -18,11 +18,13 @@ mod error;
 mod gpu;
 mod measure;
 mod members;
+mod precision;
 mod reference;
 
 pub use cpu::cpu;
 pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings};
 pub use error::EnsembleError;
-pub use gpu::{Ceilings, Precision, ceilings, gpu, gpu_replicas};
+pub use gpu::{Ceilings, ceilings, gpu, gpu_replicas};
 pub use measure::{response, score, shake};
+pub use precision::Precision;
 pub use reference::{one_by_one, reference};

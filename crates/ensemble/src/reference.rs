@@ -5,11 +5,17 @@ use pudica_nn::{Architecture, Device, Network, NnError, NormFactors, Trainer, Tr
 
 use crate::measure::{response, score, shake};
 use crate::members::{check_bits, check_networks, measured};
-use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+use crate::precision::no_tf32_here;
+use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Precision, Shape, Strings};
 
 /// An ensemble on the reference network of `pudica_nn`, computed by autodiff on this machine's processor.
-pub fn reference(shape: Shape, members: Vec<Member>) -> Result<Box<dyn Engine>, EnsembleError> {
-    one_by_one(&Architecture::Encoder(shape.encoder), shape.batch, members, &Device::cpu())
+pub fn reference(shape: Shape, members: Vec<Member>, precision: Precision) -> Result<Box<dyn Engine>, EnsembleError> {
+    let device = match precision {
+        Precision::F32 => Device::cpu(),
+        Precision::F64 => Device::cpu().double(),
+        Precision::Tf32 => return Err(no_tf32_here()),
+    };
+    one_by_one(&Architecture::Encoder(shape.encoder), shape.batch, members, &device)
 }
 
 /// Networks of any architecture of `pudica_nn` behind the ensemble's face, computed one after the other on a device of burn.
@@ -70,7 +76,8 @@ impl Engine for Reference {
     }
 
     fn device(&self) -> String {
-        format!("{} (burn)", self.device.name())
+        let precision = if self.device.is_double() { ", f64" } else { "" };
+        format!("{} (burn{precision})", self.device.name())
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {
@@ -82,8 +89,7 @@ impl Engine for Reference {
                 let loss = match lost {
                     true => f64::NAN,
                     false => match trainer.step(&batch.strings, &batch.labels) {
-                        Ok(loss) => f64::from(loss),
-                        Err(NnError::Diverged { loss, .. }) => f64::from(loss),
+                        Ok(loss) | Err(NnError::Diverged { loss, .. }) => loss,
                         Err(error) => return Err(error.into()),
                     },
                 };

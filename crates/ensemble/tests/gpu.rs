@@ -4,31 +4,19 @@ use pudica_data::{Bits, Stream, Target, Task, TrainingSet};
 use pudica_ensemble::{Engine, Member, Noise, NoisyResponse, Precision, Shape, Strings, gpu, gpu_replicas, reference};
 use pudica_nn::{AdamWConfig, Architecture, Embed, EncoderConfig, TrainingState};
 
-/// Networks that differ in all a group may differ in.
-fn members(shape: &Shape, set: Option<usize>, start: Start) -> Vec<Member> {
-    let architecture = Architecture::Encoder(shape.encoder.clone());
+/// One network.
+fn member(shape: &Shape, target: &str, seed: u64, adamw: AdamWConfig, set: Option<usize>, start: Start) -> Member {
     let n = shape.encoder.n;
-    // Beyond 24 bits there is no random function on the GPU.
-    let last = if n <= 24 { "random:3" } else { "kparity:5" };
-    ["parity", "majority", "first", "mean", last]
-        .into_iter()
-        .enumerate()
-        .map(|(index, target)| {
-            let seed = index as u64;
-            let mut task = Task::new(Target::parse(target, n).unwrap());
-            if let Some(size) = set {
-                task = task.with_training_set(TrainingSet::draw(size, n, seed).unwrap());
-            }
-            let adamw =
-                AdamWConfig { lr: 1e-4 * (1.0 + seed as f64), weight_decay: 0.1 * seed as f64, ..Default::default() };
-            let mut weights = architecture.initial_weights(seed).unwrap();
-            if start == Start::Moved {
-                let mut noise = Stream::new(seed, "test", 0);
-                weights.data_mut().iter_mut().for_each(|weight| *weight += 0.05 * noise.normal_f32());
-            }
-            Member { task, seed, adamw, state: TrainingState::new(weights) }
-        })
-        .collect()
+    let mut task = Task::new(Target::parse(target, n).unwrap());
+    if let Some(size) = set {
+        task = task.with_training_set(TrainingSet::draw(size, n, seed).unwrap());
+    }
+    let mut weights = Architecture::Encoder(shape.encoder.clone()).initial_weights(seed).unwrap();
+    if start == Start::Moved {
+        let mut noise = Stream::new(seed, "test", 0);
+        weights.data_mut().iter_mut().for_each(|weight| *weight += 0.05 * noise.normal_f32());
+    }
+    Member { task, seed, adamw, state: TrainingState::new(weights) }
 }
 
 /// Where networks start: as runs do, or moved, since biases of 0 and scales of 1 hide mistakes.
@@ -41,12 +29,14 @@ enum Start {
 struct Case {
     shape: Shape,
     set: Option<usize>,
+    /// Its networks differ in all that a group may differ in; otherwise they are the paper's.
+    various: bool,
 }
 
 fn cases() -> Vec<Case> {
     let case = |n, d, heads, ff, layers, embed, batch, set| {
         let encoder = EncoderConfig { n, d, layers, heads, ff, embed, same_init: true };
-        Case { shape: Shape { encoder, batch }, set }
+        Case { shape: Shape { encoder, batch }, set, various: true }
     };
     use Embed::{Add, Concat};
     vec![
@@ -64,9 +54,25 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// The paper's encoder as the paper trains it.
+fn paper() -> Case {
+    Case { shape: Shape { encoder: EncoderConfig::paper(10), batch: 1024 }, set: None, various: false }
+}
+
 impl Case {
     fn members(&self, start: Start) -> Vec<Member> {
-        members(&self.shape, self.set, start)
+        let with = |target, seed, lr, weight_decay| {
+            let adamw = AdamWConfig { lr, weight_decay, ..Default::default() };
+            member(&self.shape, target, seed, adamw, self.set, start)
+        };
+        let targets = ["parity", "majority", "first", "mean"];
+        if !self.various {
+            return targets.into_iter().map(|target| with(target, 0, 3e-4, 0.1)).collect();
+        }
+        // Beyond 24 bits there is no random function on the GPU.
+        let last = if self.shape.encoder.n <= 24 { "random:3" } else { "kparity:5" };
+        let one = |(seed, target)| with(target, seed, 1e-4 * (1.0 + seed as f64), 0.1 * seed as f64);
+        (0..).zip(targets.into_iter().chain([last])).map(one).collect()
     }
 
     fn name(&self) -> String {
@@ -76,7 +82,7 @@ impl Case {
 
 /// Whether there is a GPU to test.
 fn there_is_a_gpu() -> bool {
-    match gpu_replicas(&cases()[0].shape) {
+    match gpu_replicas(&cases()[0].shape, Precision::F32) {
         Ok(_) => true,
         Err(problem) => {
             eprintln!("skipped: {problem}");
@@ -85,9 +91,9 @@ fn there_is_a_gpu() -> bool {
     }
 }
 
-fn pair(case: &Case, start: Start) -> (Box<dyn Engine>, Box<dyn Engine>) {
-    let on_gpu = gpu(case.shape.clone(), case.members(start), Precision::F32).unwrap();
-    (on_gpu, reference(case.shape.clone(), case.members(start)).unwrap())
+fn pair(case: &Case, start: Start, precision: Precision) -> (Box<dyn Engine>, Box<dyn Engine>) {
+    let on_gpu = gpu(case.shape.clone(), case.members(start), precision).unwrap();
+    (on_gpu, reference(case.shape.clone(), case.members(start), precision).unwrap())
 }
 
 fn close(found: f64, expected: f64, tolerance: f64) -> bool {
@@ -101,7 +107,7 @@ fn gradients_agree() {
         return;
     }
     for case in cases() {
-        let (mut found, mut expected) = pair(&case, Start::Moved);
+        let (mut found, mut expected) = pair(&case, Start::Moved, Precision::F32);
         found.advance(1).unwrap();
         expected.advance(1).unwrap();
         for replica in 0..found.replicas() {
@@ -122,49 +128,135 @@ fn gradients_agree() {
     }
 }
 
-/// Seen to fail on an H200 at width 128: off by 2.8e-4, where the reference itself, from weights an ulp away, is off by 4.4e-4
-/// (docs/claims.md). What the reference departs by is told beside a failure, but excuses nothing.
+/// Moments are f32, so what is seen of gradients computed in f64 is how they round: to the same f32, but for the few that lie so near
+/// the middle between two that the last digits of an f64 decide.
+#[test]
+fn gradients_in_f64_round_to_the_same_moments() {
+    if !there_is_a_gpu() {
+        return;
+    }
+    for case in cases().into_iter().chain([paper()]) {
+        let (mut found, mut expected) = pair(&case, Start::Moved, Precision::F64);
+        found.advance(1).unwrap();
+        expected.advance(1).unwrap();
+        for replica in 0..found.replicas() {
+            let (found, expected) = (found.state(replica).unwrap(), expected.state(replica).unwrap());
+            let pairs = || found.first_moment.iter().zip(&expected.first_moment);
+            let largest = expected.first_moment.iter().fold(0f32, |largest, m| largest.max(m.abs()));
+            let worst = pairs().fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
+            let others = pairs().filter(|(a, b)| (*a - *b).abs() > 1e-10 * largest).count();
+            assert!(
+                worst <= 2.0 * f32::EPSILON * largest && others <= expected.first_moment.len() / 1000,
+                "{}, replica {replica}: {others} moments differ, by {worst} of {largest} at most",
+                case.name()
+            );
+        }
+    }
+}
+
+/// In f64, where this can be decided: see the next test. As weights are f32, both sides then nearly always have the same weights to the
+/// bit: seen on an H200 at most 1e-14 apart. What is asked leaves room for one weight that rounds the other way, which parts losses by
+/// up to 5e-7.
 #[test]
 fn losses_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
         return;
     }
-    let mut failures = Vec::new();
-    for case in cases() {
-        let (mut found, mut expected) = pair(&case, Start::Usual);
-        let (found, expected) = (found.advance(100).unwrap(), expected.advance(100).unwrap());
-        let off = worst(&found, &expected);
-        if off > 1e-4 {
-            let own = (0..3).map(|trial| worst(&an_ulp_away(&case, trial), &expected)).fold(0.0, f64::max);
-            failures.push(format!("{}: off by {off:.2e}; the reference from an ulp away by {own:.2e}", case.name()));
-        }
+    for case in cases().into_iter().chain([paper()]) {
+        let off = apart(&case, Precision::F64);
+        eprintln!("{}: {off:.2e}", case.name());
+        assert!(off <= 1e-6, "{}: off by {off:.2e}", case.name());
     }
-    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Whole trajectories in f32 follow each other only where nothing comes of an ulp. At width 128 two f32 computations that differ by
+/// one part by 3e-4 to 3.5e-2 within 100 steps: a ReLU's input passes 0 in one and not in the other, and AdamW scales that up. On the
+/// training set of 24 strings one does so around step 70: there an H200 is 1.1e-4 off, and so is the reference itself from weights
+/// an ulp away. So these two are asked in f64, and in f32 step by step.
+#[test]
+fn losses_in_f32_agree_over_a_hundred_steps_where_an_ulp_stays_one() {
+    if !there_is_a_gpu() {
+        return;
+    }
+    for case in cases().into_iter().filter(|case| case.shape.encoder.d < 128 && case.set != Some(24)) {
+        let off = apart(&case, Precision::F32);
+        eprintln!("{}: {off:.2e}", case.name());
+        assert!(off <= 1e-4, "{}: off by {off:.2e}", case.name());
+    }
+}
+
+/// Along the reference's way: from each of its states, the loss that the GPU finds there. Seen on an H200 at most 5e-6 off, where a loss is
+/// small and so the difference of outputs and labels that nearly agree.
+#[test]
+fn every_one_of_a_hundred_steps_agrees_in_f32() {
+    if !there_is_a_gpu() {
+        return;
+    }
+    for case in cases().into_iter().chain([paper()]) {
+        let mut references = reference_of_each(&case, Start::Usual, Precision::F32);
+        let mut worst_of_all = 0f64;
+        for step in 0..100 {
+            let mut members = case.members(Start::Usual);
+            for (member, reference) in members.iter_mut().zip(&references) {
+                member.state = reference.state(0).unwrap();
+            }
+            let found = gpu(case.shape.clone(), members, Precision::F32).unwrap().advance(1).unwrap();
+            let off = worst(&found, &advance_all(&mut references, 1));
+            assert!(off <= 2e-5, "{}, step {step}: off by {off:.2e}", case.name());
+            worst_of_all = worst_of_all.max(off);
+        }
+        eprintln!("{}: {worst_of_all:.2e}", case.name());
+    }
+}
+
+/// The largest relative difference of a hundred losses.
+fn apart(case: &Case, precision: Precision) -> f64 {
+    let found = gpu(case.shape.clone(), case.members(Start::Usual), precision).unwrap().advance(100).unwrap();
+    worst(&found, &advance_all(&mut reference_of_each(case, Start::Usual, precision), 100))
 }
 
 /// The largest relative difference of losses.
 fn worst(found: &[Vec<f64>], expected: &[Vec<f64>]) -> f64 {
+    assert_eq!((found.len(), found[0].len()), (expected.len(), expected[0].len()));
     let pairs = found.iter().flatten().zip(expected.iter().flatten());
-    pairs.map(|(found, expected)| (found - expected).abs() / (expected.abs() + 1e-6)).fold(0.0, f64::max)
+    let off = |(found, expected): (&f64, &f64)| (found - expected).abs() / (expected.abs() + 1e-6);
+    // A NaN is not lost, as it would be by `max`.
+    pairs.map(off).fold(0.0, |worst, off| if off <= worst { worst } else { off })
 }
 
-/// A hundred losses of the reference from weights changed by less than their rounding.
-fn an_ulp_away(case: &Case, trial: u64) -> Vec<Vec<f64>> {
-    let mut members = case.members(Start::Usual);
-    let mut noise = Stream::new(trial, "ulp", 0);
-    for member in &mut members {
-        member.state.weights.data_mut().iter_mut().for_each(|weight| *weight *= 1.0 + noise.uniform_f32(-6e-8, 6e-8));
-    }
-    reference(case.shape.clone(), members).unwrap().advance(100).unwrap()
+/// A reference for each member.
+fn reference_of_each(case: &Case, start: Start, precision: Precision) -> Vec<Box<dyn Engine>> {
+    let alone = |member| reference(case.shape.clone(), vec![member], precision).unwrap();
+    case.members(start).into_iter().map(alone).collect()
+}
+
+/// The losses `[step][engine]` of engines of one network each, on a thread each.
+fn advance_all(engines: &mut [Box<dyn Engine>], steps: usize) -> Vec<Vec<f64>> {
+    let losses: Vec<Vec<Vec<f64>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = engines.iter_mut().map(|engine| scope.spawn(|| engine.advance(steps).unwrap())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    (0..steps).map(|step| losses.iter().map(|own| own[step][0]).collect()).collect()
 }
 
 #[test]
 fn measures_agree() {
+    measures_agree_to(Precision::F32, [2e-5, 1e-4, 2e-4]);
+}
+
+/// Outputs and factors are given as f32.
+#[test]
+fn measures_in_f64_agree_to_the_rounding_of_f32() {
+    measures_agree_to(Precision::F64, [2e-7, 1e-6, 5e-7]);
+}
+
+/// Outputs, mean squared errors and factors of LayerNorms, each to its tolerance.
+fn measures_agree_to(precision: Precision, [outputs, errors, factors]: [f64; 3]) {
     if !there_is_a_gpu() {
         return;
     }
     for case in cases() {
-        let (mut found, mut expected) = pair(&case, Start::Moved);
+        let (mut found, mut expected) = pair(&case, Start::Moved, precision);
         let n = case.shape.encoder.n;
         let shared = Bits::uniform(37, n, &mut Stream::new(1, "shared", 0)).unwrap();
         let each: Vec<Bits> = (0..found.replicas() as u64)
@@ -174,11 +266,12 @@ fn measures_agree() {
         for strings in [fresh, Strings::Shared(&shared), Strings::Each(&each)] {
             let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
             for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
-                assert!((a - b).abs() < 2e-5 * (1.0 + b.abs()), "{} {strings:?}: {a} {b}", case.name());
+                let (off, size) = (f64::from((a - b).abs()), f64::from(1.0 + b.abs()));
+                assert!(off < outputs * size, "{} {strings:?}: {a} {b}", case.name());
             }
             let (a, b) = (found.evaluate(strings).unwrap(), expected.evaluate(strings).unwrap());
             for (a, b) in a.iter().zip(&b) {
-                assert!(close(a.0, b.0, 1e-4) && close(a.1, b.1, 1e-9), "{} {strings:?}: {a:?} {b:?}", case.name());
+                assert!(close(a.0, b.0, errors) && close(a.1, b.1, 1e-9), "{} {strings:?}: {a:?} {b:?}", case.name());
             }
             let (a, b) = (found.norms(strings).unwrap(), expected.norms(strings).unwrap());
             for (a, b) in a.iter().zip(&b) {
@@ -192,7 +285,7 @@ fn measures_agree() {
                 for (a, b) in pairs {
                     assert_eq!(a.len(), b.len());
                     for (a, b) in a.iter().zip(b) {
-                        assert!(close((*a).into(), (*b).into(), 2e-4), "{} {strings:?}: {a} {b}", case.name());
+                        assert!(close((*a).into(), (*b).into(), factors), "{} {strings:?}: {a} {b}", case.name());
                     }
                 }
             }
@@ -208,7 +301,7 @@ fn tensor_cores_agree_up_to_their_rounding() {
     }
     let shape = |n, d, heads, layers, batch| {
         let encoder = EncoderConfig { d, ff: d, heads, layers, ..EncoderConfig::paper(n) };
-        Case { shape: Shape { encoder, batch }, set: None }
+        Case { shape: Shape { encoder, batch }, set: None, various: true }
     };
     // Tiles that are full and not, all positions and only the last, and a width that has no kernel of its own.
     let cases = [
@@ -220,7 +313,7 @@ fn tensor_cores_agree_up_to_their_rounding() {
     ];
     for case in cases {
         let mut found = gpu(case.shape.clone(), case.members(Start::Moved), Precision::Tf32).unwrap();
-        let mut expected = reference(case.shape.clone(), case.members(Start::Moved)).unwrap();
+        let mut expected = reference(case.shape.clone(), case.members(Start::Moved), Precision::F32).unwrap();
         let strings = Strings::Fresh { rows: 70, purpose: "evaluate", index: 3 };
         let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
@@ -248,7 +341,7 @@ fn noise_agrees_in_the_mean() {
         return;
     }
     let case = &cases()[0];
-    let (mut found, mut expected) = pair(case, Start::Moved);
+    let (mut found, mut expected) = pair(case, Start::Moved, Precision::F32);
     let strings = Strings::Fresh { rows: 64, purpose: "sharpness", index: 0 };
     let noise = Noise { rho: 0.02, draws: 400, purpose: "noise", index: 0 };
     let (a, b) = (found.shake(strings, noise).unwrap(), expected.shake(strings, noise).unwrap());

@@ -29,6 +29,7 @@ pub mod statistics;
 pub mod store;
 pub mod study;
 pub mod synthetic;
+pub mod table;
 mod timing;
 pub mod trainer;
 mod work;

@@ -7,43 +7,22 @@
 //!
 //! Running again computes only the networks that have no file yet.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-use pudica_boolean::did_you_mean;
 use pudica_theory::spectra::{Architecture, FiniteSpectrum, Size, finite_spectrum};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::store::{read_json, write_json};
+use crate::table::{TablePlan, TableSettings};
 use crate::trainer::Stop;
 
 /// The experiment's name.
 pub const NAME: &str = "vasudeva/spectra";
 
-const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/vasudeva/spectra.toml"));
-
 /// What is asked for, as stored in `spectra.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SpectraPlan {
-    /// The program that wrote it.
-    pub program: String,
-    /// A short title.
-    pub title: String,
-    /// What it belongs to.
-    pub source: String,
-    /// What it shows.
-    pub about: String,
-    /// The scale's name.
-    pub scale: String,
-    /// Settings changed on the command line, as typed.
-    pub overrides: Vec<String>,
-    /// The settings.
-    pub settings: SpectraSettings,
-    /// The recipe's text.
-    pub recipe_text: String,
-}
+pub type SpectraPlan = TablePlan<SpectraSettings>;
 
 /// Which networks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,8 +44,6 @@ pub struct SpectraSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
 }
-
-const KEYS: [&str; 7] = ["dim", "architectures", "depths", "widths", "heads", "networks", "tokens"];
 
 /// A network to be computed, or computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,62 +67,27 @@ pub struct Measured {
     pub seconds: f64,
 }
 
-impl SpectraPlan {
-    /// The recipe at a scale (default: quick), changed by overrides such as `dim=10 widths=16,32`.
-    pub fn new(scale: Option<&str>, overrides: &[String]) -> Result<SpectraPlan> {
-        let wrong = |problem: String| Error::Recipe { recipe: NAME.into(), problem };
-        let file: Map<String, Value> = toml::from_str(TEXT).map_err(|error| wrong(error.to_string()))?;
-        let name = scale.unwrap_or(crate::recipe::DEFAULT_SCALE);
-        let Some(Value::Object(table)) = file.get(name) else {
-            return Err(wrong(format!("has no scale `{name}`; it has {}", Self::scales().join(" and "))));
-        };
-        let mut table = table.clone();
-        for text in overrides {
-            let (key, value) = read_override(text)?;
-            table.insert(key, value);
-        }
-        let settings: SpectraSettings = serde_json::from_value(table.into())
-            .map_err(|error| wrong(format!("a setting has the wrong kind of value ({error})")))?;
-        let text = |key: &str| file.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
-        let plan = SpectraPlan {
-            program: format!("pudica {}", env!("CARGO_PKG_VERSION")),
-            title: text("title"),
-            source: text("source"),
-            about: text("about"),
-            scale: name.into(),
-            overrides: overrides.to_vec(),
-            settings,
-            recipe_text: TEXT.into(),
-        };
-        plan.specimens()?; // refuses what cannot be computed before anything is
-        Ok(plan)
-    }
+impl TableSettings for SpectraSettings {
+    const NAME: &'static str = NAME;
+    const TEXT: &'static str =
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/vasudeva/spectra.toml"));
+    const SCALES: [&'static str; 2] = ["quick", "large"];
+    const KEYS: &'static [&'static str] = &["dim", "architectures", "depths", "widths", "heads", "networks", "tokens"];
+    const LISTS: &'static [&'static str] = &["architectures", "depths", "widths"];
 
-    /// The scales on offer.
-    pub fn scales() -> [&'static str; 2] {
-        ["quick", "large"]
+    fn check(&self) -> Result<()> {
+        self.specimens().map(|_| ())
     }
+}
 
-    /// The command that repeats it.
-    pub fn command(&self) -> String {
-        let changes: String = self.overrides.iter().map(|text| format!(" {text}")).collect();
-        format!("pudica run {NAME} --scale {}{changes}", self.scale)
-    }
-
-    /// Where its results go unless the user says otherwise.
-    pub fn default_folder(&self) -> PathBuf {
-        Path::new("runs").join(format!("{NAME}-{}", self.scale))
-    }
-
+impl SpectraSettings {
     /// One kind of network for each architecture and depth.
     pub fn kinds(&self) -> Result<Vec<Architecture>> {
-        let settings = &self.settings;
         let mut kinds = Vec::new();
-        for name in &settings.architectures {
-            for depth in &settings.depths {
-                let mut network = Architecture::named(name, settings.dim)?;
-                if let Some(tokens) = settings.tokens.filter(|_| network.family != pudica_theory::spectra::Family::Mlp)
-                {
+        for name in &self.architectures {
+            for depth in &self.depths {
+                let mut network = Architecture::named(name, self.dim)?;
+                if let Some(tokens) = self.tokens.filter(|_| network.family != pudica_theory::spectra::Family::Mlp) {
                     network = network.with_tokens(tokens)?;
                 }
                 network.depth = *depth;
@@ -158,48 +100,27 @@ impl SpectraPlan {
 
     /// All networks, in the order they are computed: a first one of every kind, then a second one, ...
     pub fn specimens(&self) -> Result<Vec<Specimen>> {
-        let settings = &self.settings;
         let (kinds, most) = (self.kinds()?, pudica_theory::spectra::finite::LARGEST_CUBE);
-        if !(1..=most).contains(&settings.dim) {
-            return Err(Error::setting("dim", format!("must be from 1 to {most}, not {}", settings.dim)));
+        if !(1..=most).contains(&self.dim) {
+            return Err(Error::setting("dim", format!("must be from 1 to {most}, not {}", self.dim)));
         }
-        if kinds.is_empty() || settings.widths.is_empty() || !(1..=10_000).contains(&settings.networks) {
+        if kinds.is_empty() || self.widths.is_empty() || !(1..=10_000).contains(&self.networks) {
             return Err(Error::setting(
                 "networks",
                 "there is nothing to compute: give 1 to 10000 networks of some width",
             ));
         }
         let mut specimens = Vec::new();
-        for seed in 0..settings.networks {
+        for seed in 0..self.networks {
             for network in &kinds {
-                for width in &settings.widths {
-                    let size = Size { width: *width, heads: settings.heads };
+                for width in &self.widths {
+                    let size = Size { width: *width, heads: self.heads };
                     specimens.push(Specimen { network: network.clone(), size, seed });
                 }
             }
         }
         Ok(specimens)
     }
-}
-
-/// `key=value`, the value a number, a word, or several of either separated by commas.
-fn read_override(text: &str) -> Result<(String, Value)> {
-    let wrong = |problem: String| Error::Override { text: text.into(), problem };
-    let Some((key, value)) = text.split_once('=') else { return Err(wrong("write key=value".into())) };
-    if !KEYS.contains(&key) {
-        return Err(wrong(format!(
-            "there is no setting {key}{} (there are {})",
-            did_you_mean(key, KEYS),
-            KEYS.join(", ")
-        )));
-    }
-    let typed = |word: &str| match word.trim().parse::<u64>() {
-        Ok(number) => Value::from(number),
-        Err(_) => Value::from(word.trim()),
-    };
-    let listed = ["architectures", "depths", "widths"].contains(&key);
-    let value = if listed { value.split(',').map(typed).collect() } else { typed(value) };
-    Ok((key.into(), value))
 }
 
 impl Specimen {
@@ -227,7 +148,7 @@ pub fn compute_spectra(
     let networks = folder.join("networks");
     std::fs::create_dir_all(&networks).map_err(Error::io("create", &networks))?;
     write_json(&folder.join("spectra.json"), plan)?;
-    let specimens = plan.specimens()?;
+    let specimens = plan.settings.specimens()?;
     let start = Instant::now();
     for (done, specimen) in specimens.iter().enumerate() {
         if stop.requested() {
@@ -266,7 +187,7 @@ pub fn read_spectra(folder: &Path) -> Result<(SpectraPlan, Vec<Measured>)> {
         problem: format!("has no spectra.json; give the folder that `pudica run {NAME}` named"),
     })?;
     let mut found = Vec::new();
-    for specimen in plan.specimens()? {
+    for specimen in plan.settings.specimens()? {
         found.extend(specimen.read(folder)?);
     }
     Ok((plan, found))
@@ -287,9 +208,9 @@ mod tests {
             let plan = SpectraPlan::new(Some(scale), &[]).unwrap();
             let settings = &plan.settings;
             let kinds = settings.architectures.len() * settings.depths.len() * settings.widths.len();
-            assert_eq!(plan.specimens().unwrap().len(), kinds * settings.networks as usize);
+            assert_eq!(plan.settings.specimens().unwrap().len(), kinds * settings.networks as usize);
         }
-        assert_eq!(small().specimens().unwrap().len(), 4);
+        assert_eq!(small().settings.specimens().unwrap().len(), 4);
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Device {
         Self { float: DType::F64, ..self }
     }
 
+    /// Whether it computes in f64.
+    pub fn is_double(&self) -> bool {
+        self.float == DType::F64
+    }
+
     /// Options for a constant: a tensor no gradient flows into.
     pub(crate) fn constant(&self) -> TensorCreationOptions {
         TensorCreationOptions::new(self.inner.clone()).with_dtype(self.float)

@@ -34,8 +34,8 @@ pub enum NnError {
     Diverged {
         /// The step (counted from 1) whose loss it was.
         step: u64,
-        /// NaN or an infinity.
-        loss: f32,
+        /// NaN, an infinity, or beyond what f32 holds.
+        loss: f64,
         /// The learning rate in use.
         lr: f64,
     },

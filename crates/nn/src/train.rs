@@ -54,10 +54,11 @@ impl Trainer {
     }
 
     /// One step: the mean squared error on the batch before the step. `labels` are row-major [rows, outputs].
-    pub fn step(&mut self, strings: &Bits, labels: &[f32]) -> Result<f32, NnError> {
+    pub fn step(&mut self, strings: &Bits, labels: &[f32]) -> Result<f64, NnError> {
         let (loss, gradient) =
             loss_and_gradient::<f32>(&self.architecture, &self.weights, strings, labels, &self.device)?;
-        if !loss.is_finite() {
+        // Weights are f32 whatever they are computed in, and a loss beyond f32 has a gradient beyond it.
+        if !(loss as f32).is_finite() {
             return Err(NnError::Diverged { step: self.steps() + 1, loss, lr: self.optimiser.config().lr });
         }
         self.optimiser.update(self.weights.data_mut(), &gradient);
@@ -81,14 +82,14 @@ impl Trainer {
 }
 
 /// The mean squared error over all outputs of a batch, and its gradient in the order of [`Weights::data`].
-/// `labels` are row-major [rows, outputs]. `E` is f32, or f64 on a device that computes in f64.
+/// `labels` are row-major [rows, outputs]. The gradient is given as `E`, f32 or f64, whatever the device computes in.
 pub fn loss_and_gradient<E: Element>(
     architecture: &Architecture,
     weights: &Weights,
     strings: &Bits,
     labels: &[f32],
     device: &Device,
-) -> Result<(E, Vec<E>), NnError> {
+) -> Result<(f64, Vec<E>), NnError> {
     check_strings(architecture, strings)?;
     let shape = [strings.rows(), architecture.outputs()];
     if labels.len() != shape[0] * shape[1] {
@@ -101,7 +102,7 @@ pub fn loss_and_gradient<E: Element>(
     let labels = Tensor::<2>::from_data(TensorData::new(labels.to_vec(), shape), recording.constant());
     let loss = (outputs - labels).square().mean();
     let gradient = leaves.gradients(loss.backward())?;
-    let loss: Vec<E> = to_vec(loss.without_autodiff())?;
+    let loss: Vec<f64> = to_vec(loss.without_autodiff())?;
     Ok((loss[0], gradient))
 }
 
@@ -132,7 +133,7 @@ mod tests {
     fn a_small_encoder_learns_the_first_bit() {
         let target = Target::parse("first", 5).unwrap();
         let mut trainer = trainer(AdamWConfig { lr: 3e-3, ..Default::default() });
-        let losses: Vec<f32> = (0..200)
+        let losses: Vec<f64> = (0..200)
             .map(|step| {
                 let (strings, labels) = batch(&target, step);
                 trainer.step(&strings, &labels).unwrap()

@@ -1,15 +1,14 @@
 //! Outputs, gradients, normalisation factors, decoding and ten training losses against PyTorch.
 //! The files and the script that wrote them are in `tests/golden`.
 
-use std::path::PathBuf;
-
 use pudica_data::{Bits, Target, prefix_parities};
 use pudica_nn::{
     AdamWConfig, Architecture, Device, Embed, EncoderConfig, EncoderDecoderConfig, LAYER_NORM_EPS, Network, Trainer,
-    Weights, loss_and_gradient,
+    loss_and_gradient,
 };
-use safetensors::SafeTensors;
-use safetensors::tensor::Dtype;
+
+mod golden_files;
+use golden_files::{Golden, devices, path, widen};
 
 /// What `write.py` trains with.
 const ADAMW: AdamWConfig = AdamWConfig { lr: 1e-2, betas: (0.9, 0.98), eps: 1e-8, weight_decay: 0.1 };
@@ -36,89 +35,16 @@ fn cases() -> Vec<(Architecture, Golden)> {
     .collect()
 }
 
-/// Every device this binary and this machine have.
-fn devices() -> Vec<Device> {
-    ["cpu", "torch", "cuda"].into_iter().filter_map(|name| Device::parse(name).ok()).collect()
-}
-
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/golden/{name}.safetensors"))
-}
-
-struct Golden {
-    name: &'static str,
-    bytes: Vec<u8>,
-}
-
 impl Golden {
-    fn read(name: &'static str) -> Self {
-        Self { name, bytes: std::fs::read(path(name)).unwrap() }
-    }
-
-    fn names(&self) -> Vec<String> {
-        SafeTensors::deserialize(&self.bytes).unwrap().names().into_iter().map(String::from).collect()
-    }
-
-    /// The names and shapes of PyTorch's `state_dict()`, in its order.
-    fn state_dict(&self) -> String {
-        let (_, header) = SafeTensors::read_metadata(&self.bytes).unwrap();
-        header.metadata().as_ref().unwrap()["names"].clone()
-    }
-
-    fn get(&self, name: &str) -> Vec<f64> {
-        let file = SafeTensors::deserialize(&self.bytes).unwrap();
-        let view = file.tensor(name).unwrap_or_else(|_| panic!("{name} is not in {}", self.name));
-        let chunks = |size| view.data().chunks_exact(size);
-        match view.dtype() {
-            Dtype::F64 => chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
-            Dtype::F32 => chunks(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect(),
-            Dtype::U8 => view.data().iter().map(|b| f64::from(*b)).collect(),
-            other => panic!("{name} is {other:?}"),
-        }
-    }
-
-    fn get_f32(&self, name: &str) -> Vec<f32> {
-        self.get(name).into_iter().map(|x| x as f32).collect()
-    }
-
     fn strings(&self, name: &str, n: usize) -> Bits {
         Bits::new(n, self.get(name).into_iter().map(|x| x as u8).collect()).unwrap()
     }
-
-    fn weights(&self, architecture: &Architecture) -> Weights {
-        let mut weights = architecture.empty_weights().unwrap();
-        let names: Vec<String> = weights.layout().iter().map(|parameter| parameter.name.clone()).collect();
-        for name in names {
-            weights.get_mut(&name).unwrap().copy_from_slice(&self.get_f32(&format!("weight.{name}")));
-        }
-        weights
-    }
-
-    /// A vector of PyTorch's in the order of our weights.
-    fn flat(&self, prefix: &str, weights: &Weights) -> Vec<f64> {
-        weights.layout().iter().flat_map(|parameter| self.get(&format!("{prefix}.{}", parameter.name))).collect()
-    }
-
-    #[track_caller]
-    fn assert_close(&self, what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
-        assert_eq!(found.len(), expected.len(), "{}: {what}", self.name);
-        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-            let off = (found - expected).abs() / expected.abs().max(1.0);
-            assert!(off <= tolerance, "{}: {what}[{i}] is {found}, PyTorch has {expected}", self.name);
-        }
-    }
-}
-
-fn widen(values: Vec<f32>) -> Vec<f64> {
-    values.into_iter().map(f64::from).collect()
 }
 
 #[test]
 fn names_and_shapes_are_those_of_the_state_dict() {
     for (architecture, golden) in cases() {
-        let weights = architecture.empty_weights().unwrap();
-        let ours: Vec<String> = weights.layout().iter().map(|p| format!("[\"{}\", {:?}]", p.name, p.shape)).collect();
-        assert_eq!(format!("[{}]", ours.join(", ")), golden.state_dict());
+        golden.assert_same_layout(&architecture.empty_weights().unwrap());
     }
 }
 
@@ -127,10 +53,13 @@ fn outputs_agree_in_f32_and_f64() {
     for (architecture, golden) in cases() {
         let strings = golden.strings("strings", architecture.n());
         let expected = golden.get("outputs");
-        let network = |device| Network::new(&architecture, golden.weights(&architecture), &device).unwrap();
+        let network = |device| {
+            Network::new(&architecture, golden.weights("weight", architecture.empty_weights().unwrap()), &device)
+                .unwrap()
+        };
         for device in devices() {
             let single = network(device).predict(&strings).unwrap();
-            golden.assert_close("outputs", &widen(single), &expected, 1e-4);
+            golden.assert_close("outputs", &widen(&single), &expected, 1e-4);
         }
         let double = network(Device::cpu().double()).predict_f64(&strings).unwrap();
         golden.assert_close("outputs in f64", &double, &expected, 1e-9);
@@ -141,10 +70,10 @@ fn outputs_agree_in_f32_and_f64() {
 fn gradients_agree_in_f32_and_f64() {
     for (architecture, golden) in cases() {
         let (strings, labels) = (golden.strings("strings", architecture.n()), golden.get_f32("labels"));
-        let weights = golden.weights(&architecture);
+        let weights = golden.weights("weight", architecture.empty_weights().unwrap());
         let expected = golden.flat("grad", &weights);
         let (_, single) = loss_and_gradient::<f32>(&architecture, &weights, &strings, &labels, &Device::cpu()).unwrap();
-        golden.assert_close("gradient", &widen(single), &expected, 1e-4);
+        golden.assert_close("gradient", &widen(&single), &expected, 1e-4);
         let double = Device::cpu().double();
         let (_, double) = loss_and_gradient::<f64>(&architecture, &weights, &strings, &labels, &double).unwrap();
         golden.assert_close("gradient in f64", &double, &expected, 1e-9);
@@ -155,7 +84,12 @@ fn gradients_agree_in_f32_and_f64() {
 fn normalisation_factors_agree() {
     for (architecture, golden) in cases() {
         let (strings, d) = (golden.strings("strings", architecture.n()), golden.get("weight.head.weight").len() as f64);
-        let network = Network::new(&architecture, golden.weights(&architecture), &Device::cpu()).unwrap();
+        let network = Network::new(
+            &architecture,
+            golden.weights("weight", architecture.empty_weights().unwrap()),
+            &Device::cpu(),
+        )
+        .unwrap();
         let (_, norms) = network.predict_with_norms(&strings).unwrap();
         let recorded = golden.names().iter().filter(|name| name.starts_with("norm.")).count();
         assert_eq!(norms.len(), recorded);
@@ -169,8 +103,8 @@ fn normalisation_factors_agree() {
                 .collect();
             let code: Vec<f64> = variances.iter().map(|v| 1.0 / (v * d / (d - 1.0)).sqrt()).collect();
             let theory: Vec<f64> = variances.iter().map(|v| 1.0 / (v + LAYER_NORM_EPS).sqrt()).collect();
-            golden.assert_close(&norm.name, &widen(norm.unbiased.clone()), &code, 1e-4);
-            golden.assert_close(&norm.name, &widen(norm.theory.clone()), &theory, 1e-4);
+            golden.assert_close(&norm.name, &widen(&norm.unbiased), &code, 1e-4);
+            golden.assert_close(&norm.name, &widen(&norm.theory), &theory, 1e-4);
         }
     }
 }
@@ -184,8 +118,10 @@ fn decoding_agrees_with_computing_everything_anew() {
             Architecture::EncoderDecoder(_) => golden.get("decoded"),
         };
         for device in devices() {
-            let network = Network::new(&architecture, golden.weights(&architecture), &device).unwrap();
-            golden.assert_close("decoded", &widen(network.decode(&strings).unwrap()), &expected, 1e-4);
+            let network =
+                Network::new(&architecture, golden.weights("weight", architecture.empty_weights().unwrap()), &device)
+                    .unwrap();
+            golden.assert_close("decoded", &widen(&network.decode(&strings).unwrap()), &expected, 1e-4);
         }
     }
 }
@@ -199,9 +135,15 @@ fn ten_training_losses_agree() {
             Architecture::EncoderDecoder(_) => prefix_parities(batch),
         };
         for device in devices() {
-            let mut trainer = Trainer::new(&architecture, golden.weights(&architecture), ADAMW, &device).unwrap();
+            let mut trainer = Trainer::new(
+                &architecture,
+                golden.weights("weight", architecture.empty_weights().unwrap()),
+                ADAMW,
+                &device,
+            )
+            .unwrap();
             let losses: Vec<f64> =
-                strings.pieces(16).map(|batch| f64::from(trainer.step(&batch, &labels(&batch)).unwrap())).collect();
+                strings.pieces(16).map(|batch| trainer.step(&batch, &labels(&batch)).unwrap()).collect();
             golden.assert_close("losses", &losses, &golden.get("losses"), 1e-4);
         }
     }

@@ -1,13 +1,12 @@
 //! The networks on token sequences against PyTorch and `transformers`: scores, gradients, noise on embeddings, training losses.
 //! The files and the script that wrote them are in `tests/golden`.
 
-use std::path::PathBuf;
-
+use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Learner, Model, Optimiser};
 use pudica_nn::text::{Attention, Gpt2Config, LstmConfig, RobertaConfig, Sequences, TextConfig, Touch};
-use pudica_nn::{Device, Weights};
-use safetensors::SafeTensors;
-use safetensors::tensor::Dtype;
+
+mod golden_files;
+use golden_files::{Golden, devices, widen};
 
 const VOCABULARY: usize = 23;
 const LENGTH: usize = 12;
@@ -26,48 +25,11 @@ fn cases() -> Vec<(TextConfig, Golden)> {
         ("lstm", TextConfig::Lstm(LstmConfig { vocabulary, length, d: 5, layers: 3, classes, dropout })),
     ]
     .into_iter()
-    .map(|(name, config)| (config, Golden::read(name)))
+    .map(|(name, config)| (config, Golden::read(&format!("text-{name}"))))
     .collect()
 }
 
-/// Every device this binary and this machine have.
-fn devices() -> Vec<Device> {
-    ["cpu", "torch", "cuda"].into_iter().filter_map(|name| Device::parse(name).ok()).collect()
-}
-
-struct Golden {
-    name: &'static str,
-    bytes: Vec<u8>,
-}
-
 impl Golden {
-    fn read(name: &'static str) -> Self {
-        let path = format!("../../tests/golden/text-{name}.safetensors");
-        Self { name, bytes: std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap() }
-    }
-
-    /// The names and shapes of PyTorch's `state_dict()`, in its order.
-    fn state_dict(&self) -> String {
-        let (_, header) = SafeTensors::read_metadata(&self.bytes).unwrap();
-        header.metadata().as_ref().unwrap()["names"].clone()
-    }
-
-    fn get(&self, name: &str) -> Vec<f64> {
-        let file = SafeTensors::deserialize(&self.bytes).unwrap();
-        let view = file.tensor(name).unwrap_or_else(|_| panic!("{name} is not in {}", self.name));
-        let chunks = |size| view.data().chunks_exact(size);
-        match view.dtype() {
-            Dtype::F64 => chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
-            Dtype::F32 => chunks(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect(),
-            Dtype::U8 => view.data().iter().map(|b| f64::from(*b)).collect(),
-            other => panic!("{name} is {other:?}"),
-        }
-    }
-
-    fn numbers(&self, name: &str) -> Vec<usize> {
-        self.get(name).into_iter().map(|x| x as usize).collect()
-    }
-
     fn sequences(&self) -> Sequences {
         let ids = self.numbers("ids");
         let own = |(row, length): (&[usize], usize)| row[..length].iter().map(|id| *id as u32).collect();
@@ -75,7 +37,7 @@ impl Golden {
     }
 
     fn touched(&self) -> Sequences {
-        let noise: Vec<f32> = self.get("noise").into_iter().map(|x| x as f32).collect();
+        let noise: Vec<f32> = self.get_f32("noise");
         let positions = self.numbers("positions");
         let noise = noise.chunks(noise.len() / positions.len());
         let touches =
@@ -83,46 +45,16 @@ impl Golden {
         Sequences { touches: touches.collect(), ..self.sequences() }
     }
 
-    fn weights(&self, config: &TextConfig) -> Weights {
-        let mut weights = config.empty_weights().unwrap();
-        let names: Vec<String> = weights.layout().iter().map(|parameter| parameter.name.clone()).collect();
-        for name in names {
-            let values: Vec<f32> = self.get(&format!("weight.{name}")).into_iter().map(|x| x as f32).collect();
-            weights.get_mut(&name).unwrap().copy_from_slice(&values);
-        }
-        weights
-    }
-
     fn model(&self, config: &TextConfig, device: &Device) -> Model<TextConfig> {
-        Model::new(config, &self.weights(config), &config.initial_buffers(), device).unwrap()
+        Model::new(config, &self.weights("weight", config.empty_weights().unwrap()), &config.initial_buffers(), device)
+            .unwrap()
     }
-
-    /// PyTorch's gradients in the order of our weights.
-    fn gradient(&self, config: &TextConfig) -> Vec<f64> {
-        let weights = config.empty_weights().unwrap();
-        weights.layout().iter().flat_map(|parameter| self.get(&format!("grad.{}", parameter.name))).collect()
-    }
-
-    #[track_caller]
-    fn assert_close(&self, what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
-        assert_eq!(found.len(), expected.len(), "{}: {what}", self.name);
-        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-            let off = (found - expected).abs() / expected.abs().max(1.0);
-            assert!(off <= tolerance, "{}: {what}[{i}] is {found}, PyTorch has {expected}", self.name);
-        }
-    }
-}
-
-fn widen(values: Vec<f32>) -> Vec<f64> {
-    values.into_iter().map(f64::from).collect()
 }
 
 #[test]
 fn names_and_shapes_are_those_of_the_state_dict() {
     for (config, golden) in cases() {
-        let weights = config.empty_weights().unwrap();
-        let ours: Vec<String> = weights.layout().iter().map(|p| format!("[\"{}\", {:?}]", p.name, p.shape)).collect();
-        assert_eq!(format!("[{}]", ours.join(", ")), golden.state_dict());
+        golden.assert_same_layout(&config.empty_weights().unwrap());
     }
 }
 
@@ -133,7 +65,7 @@ fn scores_agree_in_f32_and_f64_with_and_without_noise() {
         {
             for device in devices() {
                 let single = golden.model(&config, &device).predict(&input).unwrap();
-                golden.assert_close(device.name(), &widen(single), &expected, tolerance(&device, 1e-5));
+                golden.assert_close(device.name(), &widen(&single), &expected, tolerance(&device, 1e-5));
             }
             let double = golden.model(&config, &Device::cpu().double()).predict_f64(&input).unwrap();
             golden.assert_close("scores in f64", &double, &expected, 1e-12);
@@ -145,11 +77,12 @@ fn scores_agree_in_f32_and_f64_with_and_without_noise() {
 #[test]
 fn gradients_agree_in_f32_and_f64() {
     for (config, golden) in cases() {
-        let (input, labels, expected) = (golden.sequences(), golden.numbers("labels"), golden.gradient(&config));
+        let (input, labels, expected) =
+            (golden.sequences(), golden.numbers("labels"), golden.flat("grad", &config.empty_weights().unwrap()));
         for device in devices() {
             let (loss, single) = golden.model(&config, &device).loss_and_gradient::<f32>(&input, &labels).unwrap();
             golden.assert_close("loss", &[f64::from(loss)], &golden.get("losses")[..1], tolerance(&device, 1e-5));
-            golden.assert_close(device.name(), &widen(single), &expected, tolerance(&device, 1e-5));
+            golden.assert_close(device.name(), &widen(&single), &expected, tolerance(&device, 1e-5));
         }
         let model = golden.model(&config, &Device::cpu().double());
         let (_, double) = model.loss_and_gradient::<f64>(&input, &labels).unwrap();
@@ -162,7 +95,7 @@ fn training_losses_agree() {
     for (config, golden) in cases() {
         let (input, labels) = (golden.sequences(), golden.numbers("labels"));
         for device in devices() {
-            let weights = golden.weights(&config);
+            let weights = golden.weights("weight", config.empty_weights().unwrap());
             let mut learner = Learner::new(&config, &weights, Optimiser::adamw(1e-2), 0, &device).unwrap();
             for expected in golden.get("losses") {
                 learner.step(&input, &labels, None, 1e-2).unwrap();

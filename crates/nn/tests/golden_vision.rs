@@ -1,7 +1,6 @@
 //! The image networks against PyTorch: outputs, gradients, running statistics, steps of the optimisers; then resuming and learning.
 //! The files and the script that wrote them are in `tests/golden`.
 
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pudica_data::Stream;
@@ -11,8 +10,9 @@ use pudica_nn::vision::{
     VisionConfig, VitSimpleConfig, VitSmallConfig,
 };
 use pudica_nn::{Device, Weights};
-use safetensors::SafeTensors;
-use safetensors::tensor::Dtype;
+
+mod golden_files;
+use golden_files::{Golden, devices, widen};
 
 /// The networks of `vision.py`.
 fn cases() -> Vec<(VisionConfig, Golden)> {
@@ -46,7 +46,7 @@ fn cases() -> Vec<(VisionConfig, Golden)> {
         ("convmixer", conv_mixer()),
     ]
     .into_iter()
-    .map(|(name, config)| (config, Golden::read(name)))
+    .map(|(name, config)| (config, Golden::read(&format!("vision-{name}"))))
     .collect()
 }
 
@@ -76,60 +76,14 @@ fn generator() -> MutexGuard<'static, ()> {
     GENERATOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every device this binary and this machine have.
-fn devices() -> Vec<Device> {
-    ["cpu", "torch", "cuda"].into_iter().filter_map(|name| Device::parse(name).ok()).collect()
-}
-
 /// In f64, the processor only: the same numbers to the last digits or different formulas.
 fn doubles() -> Vec<Device> {
     ["cpu", "torch"].into_iter().filter_map(|name| Device::parse(name).ok()).map(Device::double).collect()
 }
 
-struct Golden {
-    name: &'static str,
-    bytes: Vec<u8>,
-}
-
 impl Golden {
-    fn read(name: &'static str) -> Self {
-        let path = format!("../../tests/golden/vision-{name}.safetensors");
-        Self { name, bytes: std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap() }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        SafeTensors::deserialize(&self.bytes).unwrap().tensor(name).is_ok()
-    }
-
-    fn get(&self, name: &str) -> Vec<f64> {
-        let file = SafeTensors::deserialize(&self.bytes).unwrap();
-        let view = file.tensor(name).unwrap_or_else(|_| panic!("{name} is not in {}", self.name));
-        let chunks = |size| view.data().chunks_exact(size);
-        match view.dtype() {
-            Dtype::F64 => chunks(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect(),
-            Dtype::F32 => chunks(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect(),
-            Dtype::U8 => view.data().iter().map(|b| f64::from(*b)).collect(),
-            other => panic!("{name} is {other:?}"),
-        }
-    }
-
     fn pictures(&self, name: &str, images: &Images) -> Pictures {
-        let values = self.get(name).into_iter().map(|x| x as f32).collect();
-        Pictures::new(values, [images.channels, images.side, images.side]).unwrap()
-    }
-
-    fn labels(&self, name: &str) -> Vec<usize> {
-        self.get(name).into_iter().map(|label| label as usize).collect()
-    }
-
-    /// The tensors PREFIX.NAME of all names of `layout`.
-    fn weights(&self, prefix: &str, mut layout: Weights) -> Weights {
-        let names: Vec<String> = layout.layout().iter().map(|parameter| parameter.name.clone()).collect();
-        for name in names {
-            let values: Vec<f32> = self.get(&format!("{prefix}.{name}")).into_iter().map(|x| x as f32).collect();
-            layout.get_mut(&name).unwrap().copy_from_slice(&values);
-        }
-        layout
+        Pictures::new(self.get_f32(name), [images.channels, images.side, images.side]).unwrap()
     }
 
     fn model(&self, config: &VisionConfig, device: &Device) -> Model<VisionConfig> {
@@ -138,42 +92,20 @@ impl Golden {
         Model::new(config, &weights, &buffers, device).unwrap()
     }
 
-    #[track_caller]
-    fn assert_close(&self, what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
-        assert_eq!(found.len(), expected.len(), "{}: {what}", self.name);
-        let largest = expected.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
-        for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
-            let off = (found - expected).abs();
-            // A tensor that is 0 but for rounding, such as the gradient of a bias before BatchNorm, has no size of its own.
-            assert!(
-                off <= tolerance * largest.max(1e-3),
-                "{}: {what}[{i}] is {found}, PyTorch has {expected}; the largest is {largest}",
-                self.name
-            );
-        }
-    }
-
     /// Compares a vector in the order of the weights with PyTorch's tensors PREFIX.NAME, each by its own size.
     #[track_caller]
     fn assert_all_close(&self, prefix: &str, layout: &Weights, found: &[f64], tolerance: f64) {
         for parameter in layout.layout() {
             let name = format!("{prefix}.{}", parameter.name);
-            self.assert_close(&name, &found[parameter.range.clone()], &self.get(&name), tolerance);
+            self.assert_close_to_largest(&name, &found[parameter.range.clone()], &self.get(&name), tolerance);
         }
     }
-}
-
-fn widen(values: &[f32]) -> Vec<f64> {
-    values.iter().copied().map(f64::from).collect()
 }
 
 #[test]
 fn names_and_shapes_are_those_of_the_state_dict() {
     for (config, golden) in cases() {
-        let weights = config.empty_weights().unwrap();
-        let ours: Vec<String> = weights.layout().iter().map(|p| format!("[\"{}\", {:?}]", p.name, p.shape)).collect();
-        let (_, header) = SafeTensors::read_metadata(&golden.bytes).unwrap();
-        assert_eq!(format!("[{}]", ours.join(", ")), header.metadata().as_ref().unwrap()["names"], "{}", golden.name);
+        golden.assert_same_layout(&config.empty_weights().unwrap());
     }
 }
 
@@ -184,11 +116,11 @@ fn outputs_agree_in_f32_and_f64() {
         let expected = golden.get("outputs");
         for device in devices() {
             let single = golden.model(&config, &device).predict(&pictures).unwrap();
-            golden.assert_close("outputs", &widen(&single), &expected, 1e-5);
+            golden.assert_close_to_largest("outputs", &widen(&single), &expected, 1e-5);
         }
         for device in doubles() {
             let double = golden.model(&config, &device).predict_f64(&pictures).unwrap();
-            golden.assert_close("outputs in f64", &double, &expected, 1e-9);
+            golden.assert_close_to_largest("outputs in f64", &double, &expected, 1e-9);
         }
     }
 }
@@ -196,16 +128,16 @@ fn outputs_agree_in_f32_and_f64() {
 #[test]
 fn gradients_agree_in_f32_and_f64() {
     for (config, golden) in cases() {
-        let (pictures, labels) = (golden.pictures("images", config.images()), golden.labels("labels"));
+        let (pictures, labels) = (golden.pictures("images", config.images()), golden.numbers("labels"));
         let (layout, expected) = (config.empty_weights().unwrap(), golden.get("loss"));
         for device in devices() {
             let (loss, single) = golden.model(&config, &device).loss_and_gradient::<f32>(&pictures, &labels).unwrap();
-            golden.assert_close("loss", &widen(&[loss]), &expected, 1e-5);
+            golden.assert_close_to_largest("loss", &widen(&[loss]), &expected, 1e-5);
             golden.assert_all_close("grad", &layout, &widen(&single), 2e-5);
         }
         for device in doubles() {
             let (loss, double) = golden.model(&config, &device).loss_and_gradient::<f64>(&pictures, &labels).unwrap();
-            golden.assert_close("loss in f64", &[loss], &expected, 1e-9);
+            golden.assert_close_to_largest("loss in f64", &[loss], &expected, 1e-9);
             golden.assert_all_close("grad", &layout, &double, 1e-9);
         }
     }
@@ -221,16 +153,17 @@ fn learner(golden: &Golden, config: &VisionConfig, optimiser: Optimiser, device:
 /// What BatchNorm does in training shows in a step: of plain SGD at a large rate, so that rounding the weights to f32 loses nothing.
 #[test]
 fn training_mode_agrees() {
+    let _turn = generator();
     let rate = 1e4;
     for (config, golden) in cases().into_iter().filter(|(_, golden)| golden.has("train_loss")) {
-        let (pictures, labels) = (golden.pictures("images", config.images()), golden.labels("labels"));
+        let (pictures, labels) = (golden.pictures("images", config.images()), golden.numbers("labels"));
         let before = golden.weights("weight", config.empty_weights().unwrap());
         let runs = devices().into_iter().map(|device| (device, 2e-5));
         for (device, tolerance) in runs.chain(doubles().into_iter().map(|device| (device, 1e-6))) {
             let mut learner = learner(&golden, &config, Optimiser::SGD, &device);
             learner.step(&pictures, &labels, None, rate).unwrap();
             let loss = learner.loss().unwrap().unwrap();
-            golden.assert_close("train_loss", &widen(&[loss]), &golden.get("train_loss"), tolerance);
+            golden.assert_close_to_largest("train_loss", &widen(&[loss]), &golden.get("train_loss"), tolerance);
             let after = learner.model().weights().unwrap();
             let gradient = before.data().iter().zip(after.data());
             let gradient: Vec<f64> = gradient.map(|(b, a)| (f64::from(*b) - f64::from(*a)) / rate).collect();
@@ -243,7 +176,8 @@ fn training_mode_agrees() {
 
 #[test]
 fn three_steps_of_each_optimiser_agree() {
-    let (config, golden) = (conv_mixer(), Golden::read("steps"));
+    let _turn = generator();
+    let (config, golden) = (conv_mixer(), Golden::read("vision-steps"));
     let adam = |weight_decay, decoupled| Optimiser::Adam { betas: (0.8, 0.95), eps: 1e-6, weight_decay, decoupled };
     for (name, optimiser, rate) in [
         ("sgd", Optimiser::Sgd { momentum: 0.9, weight_decay: 0.01 }, 0.05),
@@ -254,7 +188,7 @@ fn three_steps_of_each_optimiser_agree() {
             let mut learner = learner(&golden, &config, optimiser, &device);
             for at in 0..3 {
                 let pictures = golden.pictures(&format!("images.{at}"), config.images());
-                learner.step(&pictures, &golden.labels(&format!("labels.{at}")), None, rate).unwrap();
+                learner.step(&pictures, &golden.numbers(&format!("labels.{at}")), None, rate).unwrap();
             }
             let (weights, running) = (learner.model().weights().unwrap(), learner.model().buffers().unwrap());
             golden.assert_all_close(name, &weights, &widen(weights.data()), 1e-6);

@@ -8,23 +8,25 @@ use super::block::{Block, block_strings};
 use super::gradient::{Effort, Hands, Pool};
 use super::layout::Layout;
 use super::prepared::{Prepared, Ready};
+use super::real::Real;
 use super::replica::Replica;
 use crate::measure::{response, score, shake};
 use crate::members::{check, check_strings, measured};
-use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, Strings};
+use crate::precision::no_tf32_here;
+use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Precision, Shape, Strings};
 
 /// An ensemble on this machine's cores: those of the `rayon` pool it is called from. The members must fit the shape, stand at one
 /// step and train on equally many strings.
-pub fn cpu(shape: Shape, members: Vec<Member>) -> Result<Box<dyn Engine>, EnsembleError> {
-    let rows = check(&shape, &members)?;
-    let (layout, steps) = (Layout::new(&shape.encoder)?, members[0].state.step);
-    let like = members[0].state.weights.clone();
-    let replicas = members.into_iter().map(Replica::new).collect();
-    let (efforts, blocks, prepared) = (Pool::new(), Pool::new(), Pool::new());
-    Ok(Box::new(Cpu { shape, layout, rows, steps, like, replicas, efforts, blocks, prepared }))
+pub fn cpu(shape: Shape, members: Vec<Member>, precision: Precision) -> Result<Box<dyn Engine>, EnsembleError> {
+    Ok(match precision {
+        Precision::F32 => Box::new(Cpu::<f32>::new(shape, members)?),
+        Precision::F64 => Box::new(Cpu::<f64>::new(shape, members)?),
+        Precision::Tf32 => return Err(no_tf32_here()),
+    })
 }
 
-struct Cpu {
+/// An ensemble whose networks are computed in `T`.
+struct Cpu<T> {
     shape: Shape,
     layout: Layout,
     /// Strings in a training batch.
@@ -33,12 +35,13 @@ struct Cpu {
     /// Names and shapes of the weights.
     like: Weights,
     replicas: Vec<Replica>,
-    efforts: Pool<Effort<f32>>,
-    blocks: Pool<Block<f32>>,
-    prepared: Pool<Prepared<f32>>,
+    efforts: Pool<Effort<T>>,
+    blocks: Pool<Block<T>>,
+    /// With room for weights as they are computed with.
+    prepared: Pool<(Prepared<T>, Vec<T>)>,
 }
 
-impl Engine for Cpu {
+impl<T: Real> Engine for Cpu<T> {
     fn replicas(&self) -> usize {
         self.replicas.len()
     }
@@ -48,7 +51,10 @@ impl Engine for Cpu {
     }
 
     fn device(&self) -> String {
-        "cpu".into()
+        match T::PRECISION {
+            Precision::F32 => "cpu".into(),
+            other => format!("cpu ({})", other.name()),
+        }
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {
@@ -56,7 +62,7 @@ impl Engine for Cpu {
         let (layout, efforts, blocks) = (&*layout, &*efforts, &*blocks);
         let (rows, first) = (*rows, *steps);
         let train = |replica: &mut Replica, hands: Hands| {
-            let all = |effort: &mut Effort<f32>| {
+            let all = |effort: &mut Effort<T>| {
                 let steps = first..first + count as u64;
                 steps.map(|step| replica.step(layout, rows, step, (&mut *effort, blocks), hands)).collect()
             };
@@ -118,7 +124,16 @@ fn each<R: Send>(
     replicas.par_iter_mut().with_max_len(1).map(work).collect()
 }
 
-impl Cpu {
+impl<T: Real> Cpu<T> {
+    fn new(shape: Shape, members: Vec<Member>) -> Result<Self, EnsembleError> {
+        let rows = check(&shape, &members)?;
+        let (layout, steps) = (Layout::new(&shape.encoder)?, members[0].state.step);
+        let like = members[0].state.weights.clone();
+        let replicas = members.into_iter().map(Replica::new).collect();
+        let (efforts, blocks, prepared) = (Pool::new(), Pool::new(), Pool::new());
+        Ok(Cpu { shape, layout, rows, steps, like, replicas, efforts, blocks, prepared })
+    }
+
     /// What `measure` makes of each replica and its strings.
     fn measure<R: Send>(
         &self,
@@ -137,12 +152,13 @@ impl Cpu {
         &self,
         weights: &[f32],
         strings: &Bits,
-        read: impl Fn(&Block<f32>, &[f32]) -> R + Send + Sync,
+        read: impl Fn(&Block<T>, &[T]) -> R + Send + Sync,
     ) -> Vec<R> {
         let layout = &self.layout;
-        let pass = |prepared: &mut Prepared<f32>| {
-            prepared.prepare(layout, weights);
-            let ready = Ready { layout, parameters: weights, prepared };
+        let pass = |(prepared, room): &mut (Prepared<T>, Vec<T>)| {
+            let parameters = T::weights(weights, room);
+            prepared.prepare(layout, parameters);
+            let ready = Ready { layout, parameters, prepared };
             let one = |strings: &[u8]| {
                 self.blocks.with(
                     || Block::new(layout),
@@ -154,11 +170,11 @@ impl Cpu {
             };
             strings.data().par_chunks(block_strings(layout) * layout.n).map(one).collect()
         };
-        self.prepared.with(|| Prepared::new(layout), pass)
+        self.prepared.with(|| (Prepared::new(layout), Vec::new()), pass)
     }
 
     fn outputs(&self, weights: &[f32], strings: &Bits) -> Vec<f32> {
-        self.forward(weights, strings, |_, outputs| outputs.to_vec()).concat()
+        self.forward(weights, strings, |_, outputs| T::rounded(outputs, <[f32]>::to_vec)).concat()
     }
 
     fn norm_summary(&self, weights: &[f32], strings: &Bits) -> NormSummary {
@@ -171,7 +187,7 @@ impl Cpu {
             let mut rows = Vec::with_capacity(outputs.len() * 2 * self.layout.layers.len());
             for row in 0..outputs.len() {
                 for (variances, positions) in block.variances() {
-                    let variances = variances[row * positions..][..positions].iter().map(|v| f64::from(*v));
+                    let variances = variances[row * positions..][..positions].iter().map(|v| v.wide());
                     let inverse_root = |v: f64| 1.0 / v.sqrt();
                     rows.push([
                         max_and_mean(variances.clone().map(|v| inverse_root(v * d / (d - 1.0)))),

@@ -54,6 +54,8 @@ pub(crate) struct Effort<T> {
     pub(crate) prepared: Prepared<T>,
     pub(crate) lanes: Vec<Lane<T>>,
     scratch: TableScratch<T>,
+    /// Room for weights as they are computed with, where that is not as they are kept.
+    room: Vec<T>,
 }
 
 /// Rows (strings times positions) in a lane, and lanes at most: enough rows to make adding lanes up cheap, enough lanes for a few
@@ -72,12 +74,21 @@ impl<T: Real> Effort<T> {
             prepared: Prepared::new(layout),
             lanes: Vec::new(),
             scratch: TableScratch::new(layout),
+            room: Vec::new(),
         }
+    }
+
+    /// [`Effort::compute`] with weights as they are kept.
+    pub(crate) fn compute_kept(&mut self, layout: &Layout, kept: &[f32], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
+        let mut room = std::mem::take(&mut self.room);
+        let loss = self.compute(layout, T::weights(kept, &mut room), blocks, hands);
+        self.room = room;
+        loss
     }
 
     /// The mean squared error on `self.distinct`. Its gradient is the sum of those of the lanes.
     pub(crate) fn compute(&mut self, layout: &Layout, parameters: &[T], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
-        let Self { distinct, prepared, lanes: all_lanes, scratch } = self;
+        let Self { distinct, prepared, lanes: all_lanes, scratch, .. } = self;
         prepared.prepare(layout, parameters);
         let ready = Ready { layout, parameters, prepared };
         let (strings, count) = (distinct.len(), lanes(layout, distinct.len()));
@@ -122,7 +133,7 @@ impl<T: Real> Lane<T> {
             let squares = &mut self.squares;
             block.backward(ready, strings, &mut self.gradient, |row, output| {
                 let (error, count) = (output - T::of(f64::from(labels[row])), f64::from(counts[row]));
-                *squares += count * error.to_f64().unwrap_or(f64::NAN).powi(2);
+                *squares += count * error.wide().powi(2);
                 T::of(2.0 * count) * error / rows
             });
         }

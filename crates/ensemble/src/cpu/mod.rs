@@ -3,7 +3,7 @@
 //! A replica's step, top to bottom: draw its batch and join repeated strings ([`distinct`]); compute what does not depend on the
 //! string ([`prepared`], [`tables`]); put the strings through the network and back in blocks that stay in cache ([`gradient`],
 //! [`block`], one file for each kind of attention, [`second_half`] for the rest of a layer); add up and update ([`adamw`]).
-//! Everything is written once for f32, which trains, and f64, which checks.
+//! Everything is written once for f32 and f64; weights, moments and [`adamw`] are f32 in both.
 
 mod adamw;
 mod block;

@@ -1,17 +1,33 @@
-//! f32 for the laboratory, f64 to check the derivations.
+//! f32 for the laboratory, f64 to check the derivations and to tell rounding from truth.
 
 use num_traits::{Float, NumAssign};
 
+use crate::Precision;
+
 /// f32 and f64.
 pub(crate) trait Real: Float + NumAssign + Default + Send + Sync + 'static {
+    /// As users know it.
+    const PRECISION: Precision;
+
     /// Rounded from f64.
     fn of(value: f64) -> Self;
 
     /// e^x within two roundings, written so that loops over it vectorise. NaN stays NaN.
     fn fast_exp(self) -> Self;
+
+    /// Exactly.
+    fn wide(self) -> f64;
+
+    /// Weights, which are kept in f32, as they are computed with: themselves, or a copy in `room`.
+    fn weights<'a>(kept: &'a [f32], room: &'a mut Vec<Self>) -> &'a [Self];
+
+    /// What `work` makes of these numbers rounded to f32.
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R;
 }
 
 impl Real for f64 {
+    const PRECISION: Precision = Precision::F64;
+
     #[inline(always)]
     fn of(value: f64) -> Self {
         value
@@ -21,9 +37,26 @@ impl Real for f64 {
     fn fast_exp(self) -> Self {
         self.exp()
     }
+
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+
+    fn weights<'a>(kept: &'a [f32], room: &'a mut Vec<Self>) -> &'a [Self] {
+        room.clear();
+        room.extend(kept.iter().map(|weight| f64::from(*weight)));
+        room
+    }
+
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R {
+        work(&numbers.iter().map(|number| *number as f32).collect::<Vec<f32>>())
+    }
 }
 
 impl Real for f32 {
+    const PRECISION: Precision = Precision::F32;
+
     #[inline(always)]
     fn of(value: f64) -> Self {
         value as f32
@@ -45,6 +78,19 @@ impl Real for f32 {
         }
         let y = y * r * r + r + 1.0;
         y * f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23))
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+
+    fn weights<'a>(kept: &'a [f32], _room: &'a mut Vec<Self>) -> &'a [Self] {
+        kept
+    }
+
+    fn rounded<R>(numbers: &[Self], work: impl FnOnce(&[f32]) -> R) -> R {
+        work(numbers)
     }
 }
 

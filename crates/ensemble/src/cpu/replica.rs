@@ -9,6 +9,7 @@ use super::block::Block;
 use super::gradient::{Effort, Hands, Pool};
 use super::layout::Layout;
 use super::passes::add_all;
+use super::real::Real;
 use crate::{EnsembleError, Member};
 
 /// One network: what it learns, its weights and moments.
@@ -41,20 +42,20 @@ impl Replica {
     }
 
     /// One training step on `rows` strings after `step` others: the loss before it.
-    pub(crate) fn step(
+    pub(crate) fn step<T: Real>(
         &mut self,
         layout: &Layout,
         rows: usize,
         step: u64,
-        (effort, blocks): (&mut Effort<f32>, &Pool<Block<f32>>),
+        (effort, blocks): (&mut Effort<T>, &Pool<Block<T>>),
         hands: Hands,
     ) -> Result<f64, EnsembleError> {
         if self.lost {
             return Ok(f64::NAN);
         }
         effort.distinct.fill(&self.task.train_batch(rows, self.seed, step)?);
-        let loss = effort.compute(layout, &self.weights, blocks, hands);
-        // As the reference judges it, which has its loss in f32.
+        let loss = effort.compute_kept(layout, &self.weights, blocks, hands);
+        // As the reference judges it.
         self.lost = !(loss as f32).is_finite();
         if !self.lost {
             self.update(&Update::new(&self.adamw, step + 1), &mut *effort, hands);
@@ -62,8 +63,8 @@ impl Replica {
         Ok(loss)
     }
 
-    /// Add the lanes' gradients up, in order, and move the weights along the sum.
-    fn update(&mut self, update: &Update, effort: &mut Effort<f32>, hands: Hands) {
+    /// Add the lanes' gradients up, in order, and move the weights along the sum, rounded to f32.
+    fn update<T: Real>(&mut self, update: &Update, effort: &mut Effort<T>, hands: Hands) {
         let [sum, others @ ..] = &mut effort.lanes[..] else { return };
         let (sum, others) = (&mut sum.gradient.parameters, &*others);
         let moments = self.first_moment.par_chunks_mut(SHARE).zip(self.second_moment.par_chunks_mut(SHARE));
@@ -73,7 +74,7 @@ impl Replica {
             for other in others {
                 add_all(sum, &other.gradient.parameters[index * SHARE..][..sum.len()]);
             }
-            update.apply(weights, first, second, sum);
+            T::rounded(sum, |gradient| update.apply(weights, first, second, gradient));
         });
     }
 }

@@ -104,11 +104,11 @@ impl Net<'_> {
 
         let chunk = strings_a_block(r, b, m);
         let chunks = b.div_ceil(chunk);
-        let by_token = |floats: usize| Grid {
+        let by_token = |numbers: usize| Grid {
             blocks: (chunks as u32, m as u32, r as u32),
             threads: THREADS as u32,
             shared: 0,
-            floats: (floats * r * rows * d) as f64,
+            numbers: (numbers * r * rows * d) as f64,
         };
         let strings =
             [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
@@ -124,7 +124,7 @@ impl Net<'_> {
                     blocks: (blocks as u32, r as u32, 1),
                     threads: THREADS as u32,
                     shared: shared as u32,
-                    floats: (5 * r * rows * d) as f64,
+                    numbers: (5 * r * rows * d) as f64,
                 },
                 &[
                     pointer(grads.before.at()),
@@ -143,7 +143,7 @@ impl Net<'_> {
                 ],
             )?;
             self.add_parts(g.tile_parts.at(), blocks, ff, self.place(g, bias1), r)?;
-            along = (g.tile_parts.at() + 4 * (r * blocks * ff) as u64, blocks);
+            along = (self.cuda.after(g.tile_parts.at(), r * blocks * ff), blocks);
         } else {
             self.multiply((rows, ff, d), 1.0, after, self.weight(inputs, weight2, ff), 0.0, hidden, r)?;
             self.column_sums(g, (grads.hidden.at(), own.hidden.at()), (rows, ff), self.place(g, bias1), r)?;
@@ -171,7 +171,7 @@ impl Net<'_> {
         }
         self.cuda.launch(
             "gather_tokens",
-            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, floats: 0.0 },
+            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, numbers: 0.0 },
             &[
                 pointer(g.tokens.at()),
                 pointer(g.parts.at()),
@@ -187,7 +187,7 @@ impl Net<'_> {
         )?;
         self.cuda.launch(
             "unfold",
-            Grid { blocks: (d.div_ceil(32) as u32, r as u32, 1), threads: 256, shared: 0, floats: 0.0 },
+            Grid { blocks: (d.div_ceil(32) as u32, r as u32, 1), threads: 256, shared: 0, numbers: 0.0 },
             &[
                 pointer(g.parameters.at()),
                 pointer(inputs.parameters),
@@ -223,14 +223,15 @@ impl Net<'_> {
         self.split_product(g, (a.mix.at(), mixed), (g.layers[0].before.at(), d), rows, to, r)?;
 
         let chunks = b.div_ceil(STRINGS_A_BLOCK);
-        let warps = (SHARED / (16 * n)).clamp(1, 4);
+        let each = self.cuda.size_of(4 * n);
+        let warps = (SHARED / each).clamp(1, 4);
         self.cuda.launch(
             "attend_backward",
             Grid {
                 blocks: (chunks as u32, (m * heads) as u32, r as u32),
                 threads: 32 * warps as u32,
-                shared: (warps * 16 * n) as u32,
-                floats: (2 * r * rows * mixed) as f64,
+                shared: (warps * each) as u32,
+                numbers: (2 * r * rows * mixed) as f64,
             },
             &[
                 pointer(g.parts.at()),
@@ -246,7 +247,7 @@ impl Net<'_> {
         )?;
         self.cuda.launch(
             "gather_scores",
-            Grid { blocks: ((2 * n * heads) as u32, r as u32, 1), threads: 64, shared: 0, floats: 0.0 },
+            Grid { blocks: ((2 * n * heads) as u32, r as u32, 1), threads: 64, shared: 0, numbers: 0.0 },
             &[pointer(g.scores.at()), pointer(g.parts.at()), int(chunks), int(n), int(m)],
         )?;
 
@@ -335,7 +336,7 @@ impl Net<'_> {
                 blocks: (chunks as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
-                floats: (4 * r * rows * d) as f64,
+                numbers: (4 * r * rows * d) as f64,
             },
             &[
                 pointer(after),
@@ -453,7 +454,7 @@ impl Net<'_> {
 
     /// Where a parameter's gradient goes: its pointer and the distance from one replica to the next.
     fn place(&self, g: &Gradients, place: usize) -> (u64, usize) {
-        (g.parameters.at() + 4 * place as u64, self.places.total)
+        (self.cuda.after(g.parameters.at(), place), self.places.total)
     }
 
     /// The gradient [out, into] of a weight from those of its outputs [R, rows, out] and its inputs [R, rows, into].
@@ -506,7 +507,7 @@ impl Net<'_> {
                 blocks: (d.div_ceil(THREADS) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
-                floats: (r * d) as f64,
+                numbers: (r * d) as f64,
             },
             &[pointer(keys), long(total), int(d)],
         )
@@ -530,7 +531,7 @@ impl Net<'_> {
                 blocks: (chunks as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
-                floats: (passes * r * rows * columns) as f64,
+                numbers: (passes * r * rows * columns) as f64,
             },
             &[pointer(g.parts.at()), pointer(x), pointer(mask), int(rows), int(columns), int(chunk)],
         )?;

@@ -1,38 +1,47 @@
 //! What a pass over the networks keeps in GPU memory.
 
-use super::cuda::{Cuda, Memory};
+use super::cuda::{Cuda, Numbers, number_bytes};
 use super::forward::tile_blocks;
 use super::shape::Dims;
-use crate::EnsembleError;
+use crate::{EnsembleError, Precision};
 
-/// Gives out memory for floats; or only counts how much would be given out.
+/// Gives out memory for floats; or only counts how many bytes would be given out.
 pub(super) enum Giver<'a> {
     Real(&'a Cuda),
-    Counting(&'a mut usize),
+    Counting(Precision, &'a mut usize),
 }
 
 impl Giver<'_> {
     fn floats(&mut self, length: usize) -> Result<Floats, EnsembleError> {
         match self {
-            Self::Real(cuda) => Ok(Floats(Some(cuda.zeros(length)?))),
-            Self::Counting(total) => {
-                **total += length.max(1);
+            Self::Real(cuda) => Ok(Floats(Some(cuda.numbers(length)?))),
+            Self::Counting(precision, bytes) => {
+                **bytes += number_bytes(*precision) * length.max(1);
                 Ok(Floats(None))
             }
         }
     }
+
+    /// For weights as they are computed with; nothing where they are kept so.
+    fn widened(&mut self, length: usize) -> Result<Floats, EnsembleError> {
+        let double = match self {
+            Self::Real(cuda) => cuda.is_double(),
+            Self::Counting(precision, _) => *precision == Precision::F64,
+        };
+        if double { self.floats(length) } else { Ok(Floats(None)) }
+    }
 }
 
-/// Floats in GPU memory; nothing when only counted.
-pub(super) struct Floats(Option<Memory<f32>>);
+/// Floats that networks are computed in, in GPU memory; nothing when only counted.
+pub(super) struct Floats(Option<Numbers>);
 
 impl Floats {
     /// Where they begin.
     pub(super) fn at(&self) -> u64 {
-        self.0.as_ref().map_or(0, Memory::pointer)
+        self.0.as_ref().map_or(0, Numbers::pointer)
     }
 
-    pub(super) fn memory(&self) -> Option<&Memory<f32>> {
+    pub(super) fn memory(&self) -> Option<&Numbers> {
         self.0.as_ref()
     }
 }
@@ -41,6 +50,8 @@ impl Floats {
 pub(super) struct Activations {
     pub(super) replicas: usize,
     pub(super) strings: usize,
+    /// Parameters [R, P] as they are computed with, where that is not as they are kept.
+    pub(super) parameters: Floats,
     /// Embedded tokens [R, 2n, d].
     pub(super) tokens: Floats,
     /// Their queries, keys and values [R, 2n, 3d].
@@ -103,8 +114,14 @@ pub(super) struct LastActivations {
 }
 
 impl Activations {
-    pub(super) fn new(dims: &Dims, r: usize, b: usize, mut giver: Giver) -> Result<Self, EnsembleError> {
+    pub(super) fn new(
+        dims: &Dims,
+        parameters: usize,
+        (r, b): (usize, usize),
+        mut giver: Giver,
+    ) -> Result<Self, EnsembleError> {
         let Dims { n, d, heads, ff, layers, .. } = *dims;
+        let parameters = giver.widened(r * parameters)?;
         let mut give = |length| giver.floats(length);
         let mut each = Vec::new();
         let mut middle = Vec::new();
@@ -144,6 +161,7 @@ impl Activations {
         Ok(Self {
             replicas: r,
             strings: b,
+            parameters,
             tokens: give(r * 2 * n * d)?,
             token_qkv: give(r * 2 * n * 3 * d)?,
             scores: give(r * heads * 4 * n * n)?,

@@ -16,29 +16,20 @@ use cudarc::driver::{
 use cudarc::nvrtc::{self, CompileOptions};
 
 use super::shape::Dims;
-use crate::EnsembleError;
+use crate::{EnsembleError, Precision};
 
-/// How matrix products are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Precision {
-    /// In f32: what agrees with the reference to its rounding.
-    F32,
-    /// With factors rounded to 10 bits of mantissa on tensor cores, sums in f32: several times faster.
-    Tf32,
-}
-
-impl Precision {
-    /// As users type it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Tf32 => "tf32",
-        }
+/// Bytes of a number that networks of this precision are computed in.
+pub(super) fn number_bytes(precision: Precision) -> usize {
+    match precision {
+        Precision::F32 | Precision::Tf32 => size_of::<f32>(),
+        Precision::F64 => size_of::<f64>(),
     }
 }
 
-/// Widths beyond this need more shared memory than every GPU has.
-pub(super) const LARGEST_WIDTH: usize = 512;
+/// Widths beyond this need more shared memory than every GPU has: norm1_backward keeps 24 numbers a column in 48 KiB.
+pub(super) fn largest_width(precision: Precision) -> usize {
+    (48 << 10) / (24 * number_bytes(precision))
+}
 
 const SOURCES: &[&str] = &[
     include_str!("kernels/common.cu"),
@@ -49,9 +40,11 @@ const SOURCES: &[&str] = &[
     include_str!("kernels/last.cu"),
     include_str!("kernels/middle.cu"),
     include_str!("kernels/optimiser.cu"),
-    include_str!("kernels/first_layer.cu"),
-    include_str!("kernels/feed_forward_backward.cu"),
 ];
+
+/// The kernels on tensor cores, for TF32 and the paper's width.
+const TENSOR_SOURCES: &[&str] =
+    &[include_str!("kernels/first_layer.cu"), include_str!("kernels/feed_forward_backward.cu")];
 
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
 const BLAS_WORKSPACE: usize = 64 << 20;
@@ -62,7 +55,7 @@ pub(super) struct Cuda {
     blas: CudaBlas,
     _workspace: CudaSlice<u8>,
     kernels: HashMap<&'static str, CudaFunction>,
-    compute: blas::cublasComputeType_t,
+    precision: Precision,
     /// Bytes of shared memory that a block of `first_layer` or `feed_forward_backward` may have; nothing where those kernels are not
     /// for this GPU, shape and precision.
     tensor_kernels: Option<usize>,
@@ -112,6 +105,7 @@ const KERNELS: &[&str] = &[
     "softmax",
     "softmax_backward",
     "step_scalars",
+    "widen",
     "adamw",
     "forget",
     "next_step",
@@ -174,15 +168,18 @@ impl Cuda {
             format!("-DHEADS={heads}"),
             format!("-DFF={ff}"),
             format!("-DCONCAT={}", u8::from(concat)),
+            format!("-DNUMBER={}", if precision == Precision::F64 { "double" } else { "float" }),
         ]);
+        let on_tensor_cores = precision == Precision::Tf32 && d == 128 && ff == 128 && major >= 8;
+        let sources = [SOURCES, if on_tensor_cores { TENSOR_SOURCES } else { &[] }].concat().concat();
         let options = CompileOptions { options, ..Default::default() };
-        let program = nvrtc::compile_ptx_with_opts(SOURCES.concat(), options)
+        let program = nvrtc::compile_ptx_with_opts(sources, options)
             .map_err(|e| unusable(format!("its kernels do not compile: {e:?}")))?;
         let module = context.load_module(program).map_err(failed)?;
         let load = |name: &&'static str| Ok((*name, module.load_function(name).map_err(failed)?));
         let mut kernels = KERNELS.iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
         let mut tensor_kernels = None;
-        if precision == Precision::Tf32 && d == 128 && ff == 128 && major >= 8 {
+        if on_tensor_cores {
             let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
             let most = context.attribute(most).map_err(failed)?;
             for kernel in [&"first_layer", &"feed_forward_backward"] {
@@ -204,13 +201,9 @@ impl Cuda {
             let pointer = workspace.device_ptr(&stream).0 as *mut c_void;
             blas::cublasSetWorkspace_v2(*blas.handle(), pointer, BLAS_WORKSPACE).result().map_err(failed)?;
         }
-        let compute = match precision {
-            Precision::F32 => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-            Precision::Tf32 => blas::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-        };
         let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
         let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
-        Ok(Self { stream, blas, _workspace: workspace, kernels, compute, tensor_kernels, name, flops, bytes })
+        Ok(Self { stream, blas, _workspace: workspace, kernels, precision, tensor_kernels, name, flops, bytes })
     }
 
     /// Whether the kernels on tensor cores are there and can have this much shared memory.
@@ -237,6 +230,34 @@ impl Cuda {
             ))
         })?;
         Ok(self.memory(slice))
+    }
+
+    /// Memory for `length` numbers that networks are computed in, all zero.
+    pub(super) fn numbers(&self, length: usize) -> Result<Numbers, EnsembleError> {
+        Ok(match self.precision {
+            Precision::F32 | Precision::Tf32 => Numbers::Single(self.zeros(length)?),
+            Precision::F64 => Numbers::Double(self.zeros(length)?),
+        })
+    }
+
+    /// Whether networks are computed in numbers other than f32.
+    pub(super) fn is_double(&self) -> bool {
+        self.precision == Precision::F64
+    }
+
+    /// Bytes of `count` numbers that networks are computed in.
+    pub(super) fn size_of(&self, count: usize) -> usize {
+        count * number_bytes(self.precision)
+    }
+
+    /// Where the number lies that is `count` after the one at `pointer`.
+    pub(super) fn after(&self, pointer: u64, count: usize) -> u64 {
+        pointer + self.size_of(count) as u64
+    }
+
+    /// Note that this many numbers are read or written.
+    fn count_numbers(&self, numbers: f64) {
+        self.bytes.set(self.bytes.get() + numbers * number_bytes(self.precision) as f64);
     }
 
     /// Memory holding these values.
@@ -281,6 +302,25 @@ impl Cuda {
         unsafe { result::memcpy_dtod_async(to.pointer, from.pointer, bytes, self.stream.cu_stream()) }.map_err(failed)
     }
 
+    /// The first `length` numbers, rounded to f32.
+    pub(super) fn read_rounded(&self, numbers: &Numbers, length: usize) -> Result<Vec<f32>, EnsembleError> {
+        match numbers {
+            Numbers::Single(memory) => self.read(memory, 0, length),
+            Numbers::Double(memory) => {
+                Ok(self.read(memory, 0, length)?.into_iter().map(|value| value as f32).collect())
+            }
+        }
+    }
+
+    /// Copy the first `length` numbers.
+    pub(super) fn copy_numbers(&self, to: &Numbers, from: &Numbers, length: usize) -> Result<(), EnsembleError> {
+        match (to, from) {
+            (Numbers::Single(to), Numbers::Single(from)) => self.copy(to, from, length),
+            (Numbers::Double(to), Numbers::Double(from)) => self.copy(to, from, length),
+            _ => Err(unusable("numbers of two precisions were mixed")),
+        }
+    }
+
     /// Make the GPU this thread's.
     pub(super) fn bind(&self) -> Result<(), EnsembleError> {
         self.stream.context().bind_to_thread().map_err(failed)
@@ -300,10 +340,11 @@ impl Cuda {
                 Arg::Pointer(value) | Arg::Long(value) => std::ptr::from_ref(value) as *mut c_void,
                 Arg::Int(value) => std::ptr::from_ref(value) as *mut c_void,
                 Arg::Float(value) => std::ptr::from_ref(value) as *mut c_void,
+                Arg::Double(value) => std::ptr::from_ref(value) as *mut c_void,
             })
             .collect();
-        let Grid { blocks, threads, shared, floats } = grid;
-        self.bytes.set(self.bytes.get() + 4.0 * floats);
+        let Grid { blocks, threads, shared, numbers } = grid;
+        self.count_numbers(numbers);
         // SAFETY: the pointers are to arguments that live through the call; the memory they name lives as long as its engine.
         unsafe {
             result::launch_kernel(
@@ -323,12 +364,25 @@ impl Cuda {
         let Product { m, n, k, alpha, a, b, beta, c, batch } = product;
         let each = (m * n) as f64 * if beta == 0.0 { 1.0 } else { 2.0 } + (m * k) as f64 + (k * n) as f64;
         self.flops.set(self.flops.get() + 2.0 * (m * n * k * batch) as f64);
-        self.bytes.set(self.bytes.get() + 4.0 * each * batch as f64);
+        self.count_numbers(each * batch as f64);
         let turned = |matrix: &Matrix| match matrix.transposed {
             true => blas::cublasOperation_t::CUBLAS_OP_T,
             false => blas::cublasOperation_t::CUBLAS_OP_N,
         };
-        let real = blas::cudaDataType::CUDA_R_32F;
+        use blas::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F};
+        use blas::cudaDataType::{CUDA_R_32F, CUDA_R_64F};
+        let (number, compute) = match self.precision {
+            Precision::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F),
+            Precision::Tf32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
+            Precision::F64 => (CUDA_R_64F, CUBLAS_COMPUTE_64F),
+        };
+        // cuBLAS reads both factors in the type it computes in.
+        let (doubles, singles) = ([alpha, beta], [alpha as f32, beta as f32]);
+        let factor = |index: usize| match self.is_double() {
+            true => std::ptr::from_ref(&doubles[index]) as *const c_void,
+            false => std::ptr::from_ref(&singles[index]) as *const c_void,
+        };
+        let at = |matrix: &Matrix| self.after(matrix.pointer, matrix.offset) as *mut c_void;
         // cuBLAS counts columns first: it computes C^T = B^T A^T.
         // SAFETY: pointers and strides are those of live memory, by construction in forward.rs and backward.rs.
         unsafe {
@@ -339,22 +393,22 @@ impl Cuda {
                 n as i32,
                 m as i32,
                 k as i32,
-                std::ptr::from_ref(&alpha) as *const c_void,
-                b.pointer as *const c_void,
-                real,
+                factor(0),
+                at(&b),
+                number,
                 b.row as i32,
                 b.stride as i64,
-                a.pointer as *const c_void,
-                real,
+                at(&a),
+                number,
                 a.row as i32,
                 a.stride as i64,
-                std::ptr::from_ref(&beta) as *const c_void,
-                c.pointer as *mut c_void,
-                real,
+                factor(1),
+                at(&c),
+                number,
                 c.row as i32,
                 c.stride as i64,
                 batch as i32,
-                self.compute,
+                compute,
                 blas::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
             )
         }
@@ -401,12 +455,28 @@ impl<T> Memory<T> {
     }
 }
 
+/// GPU memory of the numbers that networks are computed in.
+pub(super) enum Numbers {
+    Single(Memory<f32>),
+    Double(Memory<f64>),
+}
+
+impl Numbers {
+    pub(super) fn pointer(&self) -> u64 {
+        match self {
+            Self::Single(memory) => memory.pointer,
+            Self::Double(memory) => memory.pointer,
+        }
+    }
+}
+
 /// An argument of a kernel.
 pub(super) enum Arg {
     Pointer(u64),
     Long(u64),
     Int(i32),
     Float(f32),
+    Double(f64),
 }
 
 /// How a kernel is spread out.
@@ -416,26 +486,28 @@ pub(super) struct Grid {
     pub(super) threads: u32,
     /// Bytes of dynamic shared memory of a block.
     pub(super) shared: u32,
-    /// Floats read and written in the large arrays, for the record.
-    pub(super) floats: f64,
+    /// Numbers read and written in the large arrays, for the record.
+    pub(super) numbers: f64,
 }
 
 /// A row-major matrix in GPU memory, one of several at equal distances.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix {
     pub(super) pointer: u64,
-    /// Floats from one stored row to the next.
+    /// Numbers after `pointer` that it begins.
+    pub(super) offset: usize,
+    /// Numbers from one stored row to the next.
     pub(super) row: usize,
-    /// Floats from one matrix to the next.
+    /// Numbers from one matrix to the next.
     pub(super) stride: usize,
     /// Whether it is stored as its transpose.
     pub(super) transposed: bool,
 }
 
 impl Matrix {
-    /// From `offset` floats after `pointer`.
+    /// From `offset` numbers after `pointer`.
     pub(super) fn at(pointer: u64, offset: usize, row: usize, stride: usize) -> Self {
-        Self { pointer: pointer + 4 * offset as u64, row, stride, transposed: false }
+        Self { pointer, offset, row, stride, transposed: false }
     }
 
     pub(super) fn transposed(self) -> Self {
@@ -448,10 +520,10 @@ pub(super) struct Product {
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
-    pub(super) alpha: f32,
+    pub(super) alpha: f64,
     pub(super) a: Matrix,
     pub(super) b: Matrix,
-    pub(super) beta: f32,
+    pub(super) beta: f64,
     pub(super) c: Matrix,
     pub(super) batch: usize,
 }

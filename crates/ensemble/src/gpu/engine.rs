@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use pudica_nn::TrainingState;
 
 use super::buffers::{Activations, Giver, Gradients};
-use super::cuda::{Arg, Cuda, Memory, Precision, Recording, free_memory, unusable};
+use super::cuda::{Arg, Cuda, Memory, Recording, free_memory, unusable};
 use super::forward::{Inputs, Net, int, long, pointer};
 use super::measure::Measuring;
 use super::shape::{Dims, Places};
 use super::strings::{Labels, TrainingStrings};
-use crate::{Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings, members};
+use crate::{
+    Engine, EnsembleError, Member, Noise, NoisyResponse, NormSummary, Precision, Shape, StepWork, Strings, members,
+};
 
 /// Steps whose losses are kept on the GPU before they are fetched.
 const LOSSES: usize = 1024;
@@ -27,12 +29,14 @@ pub fn gpu(shape: Shape, members: Vec<Member>, precision: Precision) -> Result<B
 }
 
 /// How many networks of this shape can be trained at once on the GPU's free memory.
-pub fn gpu_replicas(shape: &Shape) -> Result<usize, EnsembleError> {
-    let dims = Dims::of(&shape.encoder)?;
+pub fn gpu_replicas(shape: &Shape, precision: Precision) -> Result<usize, EnsembleError> {
+    let dims = Dims::of(&shape.encoder, precision)?;
     let parameters = Places::of(&shape.encoder)?.total;
     let room = (free_memory()? as f64 * SHARE_FOR_TRAINING) as usize;
     let strings = if dims.n <= 20 { shape.batch.min(1 << dims.n) } else { shape.batch };
-    let fits = |replicas: usize| training_bytes(&dims, parameters, replicas, strings).is_ok_and(|bytes| bytes <= room);
+    let fits = |replicas: usize| {
+        training_bytes(&dims, parameters, (replicas, strings), precision).is_ok_and(|bytes| bytes <= room)
+    };
     (1..=MOST_REPLICAS).rev().find(|replicas| fits(*replicas)).ok_or_else(|| {
         let problem =
             format!("one network of this shape needs more than {} MiB of GPU memory; use --device cpu", room >> 20);
@@ -40,12 +44,18 @@ pub fn gpu_replicas(shape: &Shape) -> Result<usize, EnsembleError> {
     })
 }
 
-fn training_bytes(dims: &Dims, parameters: usize, replicas: usize, strings: usize) -> Result<usize, EnsembleError> {
-    let mut floats = 3 * replicas * parameters;
-    Activations::new(dims, replicas, strings, Giver::Counting(&mut floats))?;
-    let parts = Net::parts(dims, replicas, strings);
-    Gradients::new(dims, parameters, parts, (replicas, strings), Giver::Counting(&mut floats))?;
-    Ok(4 * floats)
+fn training_bytes(
+    dims: &Dims,
+    parameters: usize,
+    size: (usize, usize),
+    precision: Precision,
+) -> Result<usize, EnsembleError> {
+    // Weights and both moments are f32.
+    let mut bytes = 3 * size.0 * parameters * size_of::<f32>();
+    Activations::new(dims, parameters, size, Giver::Counting(precision, &mut bytes))?;
+    let parts = Net::parts(dims, size.0, size.1);
+    Gradients::new(dims, parameters, parts, size, Giver::Counting(precision, &mut bytes))?;
+    Ok(bytes)
 }
 
 /// An ensemble on the first CUDA GPU.
@@ -83,7 +93,7 @@ struct Optimiser {
 impl Gpu {
     fn new(shape: Shape, mut members: Vec<Member>, precision: Precision) -> Result<Self, EnsembleError> {
         let rows = members::check(&shape, &members)?;
-        let (dims, places) = (Dims::of(&shape.encoder)?, Places::of(&shape.encoder)?);
+        let (dims, places) = (Dims::of(&shape.encoder, precision)?, Places::of(&shape.encoder)?);
         let shared = Cuda::open(&dims, precision)?;
         let cuda = lock(&shared)?;
         let replicas = members.len();
@@ -110,7 +120,7 @@ impl Gpu {
 
         let strings = TrainingStrings::new(&cuda, dims.n, rows, &members)?;
         let size = (replicas, strings.strings);
-        let activations = Activations::new(&dims, size.0, size.1, Giver::Real(&cuda))?;
+        let activations = Activations::new(&dims, places.total, size, Giver::Real(&cuda))?;
         let parts = Net::parts(&dims, size.0, size.1);
         let gradients = Gradients::new(&dims, places.total, parts, size, Giver::Real(&cuda))?;
         let labels = Labels::new(&cuda, &members)?;
@@ -159,7 +169,8 @@ impl Gpu {
         let step = self.optimiser.step.pointer();
         own.draw(net, step, replicas)?;
         self.labels.put(net, &self.training_labels, &own.bits, (replicas, own.strings, own.sets))?;
-        let inputs = Inputs { parameters: self.parameters.pointer(), bits: own.bits.pointer(), sets: own.sets };
+        let parameters = net.widened(self.parameters.pointer(), &self.activations)?;
+        let inputs = Inputs { parameters, bits: own.bits.pointer(), sets: own.sets };
         net.forward(&inputs, &self.activations, true)?;
         let mut grid = net.elements(1, replicas, 0.0);
         grid.blocks.0 = 1;
@@ -175,7 +186,7 @@ impl Gpu {
                 pointer(step),
                 pointer(self.optimiser.first.pointer()),
                 int(own.strings),
-                Arg::Float((1.0 / own.rows as f64) as f32),
+                Arg::Double(1.0 / own.rows as f64),
                 int(replicas),
             ],
         )?;

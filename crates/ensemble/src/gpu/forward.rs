@@ -21,7 +21,7 @@ pub(super) fn tile_blocks(rows: usize) -> usize {
 /// Which networks on which strings.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
-    /// Parameters [R, P].
+    /// Parameters [R, P], as [`Net::widened`] gives them.
     pub(super) parameters: u64,
     /// Strings [sets, B, n], a byte for each bit. Replica r reads set r modulo `sets`.
     pub(super) bits: u64,
@@ -48,6 +48,17 @@ pub(super) fn int(value: usize) -> Arg {
 }
 
 impl Net<'_> {
+    /// Parameters [R, P] kept as f32, as networks are computed with them: themselves, or a copy in `a`.
+    pub(super) fn widened(&self, kept: u64, a: &Activations) -> Result<u64, EnsembleError> {
+        if !self.cuda.is_double() {
+            return Ok(kept);
+        }
+        let size = a.replicas * self.places.total;
+        let arguments = [pointer(a.parameters.at()), pointer(kept), long(size)];
+        self.cuda.launch("widen", self.elements(size, 1, 2.0), &arguments)?;
+        Ok(a.parameters.at())
+    }
+
     /// Fills `a` with the forward pass: with all that the way back needs, or only what leads to outputs and norms.
     pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
         self.tables(inputs, a)?;
@@ -93,7 +104,7 @@ impl Net<'_> {
         let places = &self.places.layers[0];
         self.cuda.launch(
             "embed",
-            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, floats: 0.0 },
+            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, numbers: 0.0 },
             &[
                 pointer(a.tokens.at()),
                 pointer(inputs.parameters),
@@ -141,7 +152,7 @@ impl Net<'_> {
                 blocks: (tile_blocks(rows) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: shared as u32,
-                floats: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,
+                numbers: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,
             },
             &[
                 kept(a.mix.at()),
@@ -186,7 +197,7 @@ impl Net<'_> {
                 blocks: (warps.div_ceil(THREADS / 32) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
-                floats: (r * rows * mixed) as f64,
+                numbers: (r * rows * mixed) as f64,
             },
             &[
                 pointer(a.mix.at()),
@@ -348,7 +359,7 @@ impl Net<'_> {
                 blocks: ((rows * ff).div_ceil(THREADS * 4) as u32, r as u32, 1),
                 threads: THREADS as u32,
                 shared: 0,
-                floats: (2 * r * rows * ff) as f64,
+                numbers: (2 * r * rows * ff) as f64,
             },
             &[pointer(own.hidden.at()), pointer(own.bias.at()), long(rows * ff)],
         )?;
@@ -440,13 +451,13 @@ impl Net<'_> {
         let blocks = (rows.div_ceil(THREADS / 32) as u32, 1, 1);
         let mut arguments: Vec<Arg> = arrays.iter().map(|array| pointer(*array)).collect();
         arguments.extend([long(rows), int(n)]);
-        let floats = ((arrays.len() + 1) * rows * n) as f64;
-        self.cuda.launch(kernel, Grid { blocks, threads: THREADS as u32, shared: 0, floats }, &arguments)
+        let numbers = ((arrays.len() + 1) * rows * n) as f64;
+        self.cuda.launch(kernel, Grid { blocks, threads: THREADS as u32, shared: 0, numbers }, &arguments)
     }
 
     /// What scores are multiplied by.
-    pub(super) fn score_scale(&self) -> f32 {
-        (1.0 / (self.dims.head_width() as f64).sqrt()) as f32
+    pub(super) fn score_scale(&self) -> f64 {
+        1.0 / (self.dims.head_width() as f64).sqrt()
     }
 
     /// A weight matrix of every replica whose stored rows are `row` long.
@@ -459,10 +470,10 @@ impl Net<'_> {
     pub(super) fn multiply(
         &self,
         (m, n, k): (usize, usize, usize),
-        alpha: f32,
+        alpha: f64,
         a: Matrix,
         b: Matrix,
-        beta: f32,
+        beta: f64,
         c: Matrix,
         batch: usize,
     ) -> Result<(), EnsembleError> {
@@ -472,7 +483,7 @@ impl Net<'_> {
     /// A group of lanes for each of `rows` rows of d numbers; `passes` over them for the record.
     pub(super) fn rows(&self, rows: usize, replicas: usize, passes: f64) -> Grid {
         let blocks = (rows.div_ceil(self.groups()) as u32, replicas as u32, 1);
-        Grid { blocks, threads: THREADS as u32, shared: 0, floats: passes * (rows * replicas * self.dims.d) as f64 }
+        Grid { blocks, threads: THREADS as u32, shared: 0, numbers: passes * (rows * replicas * self.dims.d) as f64 }
     }
 
     /// Rows of d numbers that a block works on at a time: GROUPS in common.cu.
@@ -483,6 +494,6 @@ impl Net<'_> {
     /// A thread for each of `size` elements.
     pub(super) fn elements(&self, size: usize, replicas: usize, passes: f64) -> Grid {
         let blocks = (size.div_ceil(THREADS) as u32, replicas as u32, 1);
-        Grid { blocks, threads: THREADS as u32, shared: 0, floats: passes * (size * replicas) as f64 }
+        Grid { blocks, threads: THREADS as u32, shared: 0, numbers: passes * (size * replicas) as f64 }
     }
 }

@@ -6,12 +6,12 @@ use std::time::Instant;
 use pudica_data::Bits;
 
 use super::buffers::{Activations, Giver};
-use super::cuda::{Arg, Cuda, Matrix, Memory, Precision, Product, free_memory};
+use super::cuda::{Arg, Cuda, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
 use super::engine::{Gpu, lock};
 use super::forward::{Inputs, Net, int, long, pointer};
 use super::shape::Dims;
 use super::strings::{draw_bits, key, keys};
-use crate::{EnsembleError, Noise, NoisyResponse, NormSummary, Strings};
+use crate::{EnsembleError, Noise, NoisyResponse, NormSummary, Precision, Strings};
 
 /// Networks that fill the GPU: noise draws are taken together up to this many.
 const ENOUGH_REPLICAS: usize = 192;
@@ -37,7 +37,7 @@ struct Room {
     bits: Memory<u8>,
     labels: Memory<f32>,
     /// Outputs without noise.
-    base: Memory<f32>,
+    base: Numbers,
     /// [replicas, 3]
     scores: Memory<f64>,
 }
@@ -74,7 +74,7 @@ impl Gpu {
         let shared = self.shared();
         let cuda = lock(&shared)?;
         let Some(outputs) = self.room().activations.outputs.memory() else { return Ok(Vec::new()) };
-        let outputs = cuda.read(outputs, 0, replicas * loaded.strings)?;
+        let outputs = cuda.read_rounded(outputs, replicas * loaded.strings)?;
         Ok(outputs.chunks(loaded.strings).map(<[f32]>::to_vec).collect())
     }
 
@@ -132,9 +132,8 @@ impl Gpu {
                         int(replicas),
                     ],
                 )?;
-                let inputs =
-                    Inputs { parameters: noisy.pointer(), bits: self.room().bits.pointer(), sets: loaded.sets };
-                self.forward(&cuda, inputs, draws * replicas, loaded.strings)?;
+                let noisy = noisy.pointer();
+                self.forward(&cuda, noisy, draws * replicas, loaded)?;
             }
             let shaken = self.scores(loaded, draws * replicas, true)?;
             for (index, [error, _, shift]) in shaken.into_iter().enumerate() {
@@ -225,16 +224,19 @@ impl Gpu {
         let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
         let room = self.room();
         self.labels.put(&net, &room.labels, &room.bits, (replicas, loaded.strings, loaded.sets))?;
-        let inputs = Inputs { parameters: self.parameters.pointer(), bits: room.bits.pointer(), sets: loaded.sets };
-        self.forward(&cuda, inputs, replicas, loaded.strings)?;
+        self.forward(&cuda, self.parameters.pointer(), replicas, loaded)?;
         Ok(loaded)
     }
 
-    fn forward(&mut self, cuda: &Cuda, inputs: Inputs, replicas: usize, strings: usize) -> Result<(), EnsembleError> {
+    /// Put the strings loaded through networks of these parameters [replicas, P], kept as f32.
+    fn forward(&mut self, cuda: &Cuda, kept: u64, replicas: usize, loaded: Loaded) -> Result<(), EnsembleError> {
         let room = self.room_mut();
-        (room.activations.replicas, room.activations.strings) = (replicas, strings);
+        (room.activations.replicas, room.activations.strings) = (replicas, loaded.strings);
         let net = Net { cuda, dims: &self.dims, places: &self.places };
-        net.forward(&inputs, &self.room().activations, false)
+        let room = self.room();
+        let parameters = net.widened(kept, &room.activations)?;
+        let inputs = Inputs { parameters, bits: room.bits.pointer(), sets: loaded.sets };
+        net.forward(&inputs, &room.activations, false)
     }
 
     /// Error, accuracy and distance from the outputs kept, of the outputs just computed.
@@ -262,7 +264,7 @@ impl Gpu {
 
     fn keep_outputs(&self, cuda: &Cuda, length: usize) -> Result<(), EnsembleError> {
         match self.room().activations.outputs.memory() {
-            Some(outputs) => cuda.copy(&self.room().base, outputs, length),
+            Some(outputs) => cuda.copy_numbers(&self.room().base, outputs, length),
             None => Ok(()),
         }
     }
@@ -279,7 +281,7 @@ impl Gpu {
         self.measuring.noisy = None;
         cuda.finish()?;
         let own = self.members.len();
-        let activations = Activations::new(&self.dims, replicas, strings, Giver::Real(cuda))?;
+        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Giver::Real(cuda))?;
         self.measuring.noisy = match replicas > own {
             true => Some(cuda.zeros(replicas * self.places.total)?),
             false => None,
@@ -290,7 +292,7 @@ impl Gpu {
             activations,
             bits: cuda.zeros(own * strings * self.dims.n)?,
             labels: cuda.zeros(own * strings)?,
-            base: cuda.zeros(own * strings)?,
+            base: cuda.numbers(own * strings)?,
             scores: cuda.zeros(3 * replicas)?,
         });
         Ok(())
@@ -329,10 +331,10 @@ pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
     let dims = Dims { n: 1, d: 2, heads: 1, ff: 1, layers: 1, concat: true };
     let shared = Cuda::open(&dims, precision)?;
     let cuda = lock(&shared)?;
-    let length = (free_memory()? / 16).clamp(SIDE * SIDE, 512 << 20);
-    let (a, b) = (cuda.zeros::<f32>(length)?, cuda.zeros::<f32>(length)?);
-    let c = cuda.zeros::<f32>(SIDE * SIDE)?;
-    let square = |memory: &Memory<f32>| Matrix::at(memory.pointer(), 0, SIDE, 0);
+    let bytes = number_bytes(precision);
+    let length = (free_memory()? / (4 * bytes)).clamp(SIDE * SIDE, (2 << 30) / bytes);
+    let (a, b, c) = (cuda.numbers(length)?, cuda.numbers(length)?, cuda.numbers(SIDE * SIDE)?);
+    let square = |numbers: &Numbers| Matrix::at(numbers.pointer(), 0, SIDE, 0);
     let best = |work: &dyn Fn() -> Result<(), EnsembleError>| -> Result<f64, EnsembleError> {
         let mut fastest = f64::INFINITY;
         for _ in 0..6 {
@@ -344,14 +346,14 @@ pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
         }
         Ok(fastest)
     };
-    let copy = best(&|| cuda.copy(&b, &a, length))?;
+    let copy = best(&|| cuda.copy_numbers(&b, &a, length))?;
     let (a, b, c) = (square(&a), square(&b), square(&c));
     let product = best(&|| {
         let (m, n, k, alpha, beta, batch) = (SIDE, SIDE, SIDE, 1.0, 0.0, 1);
         cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
     })?;
     Ok(Ceilings {
-        copy_bytes_per_second: 8.0 * length as f64 / copy,
+        copy_bytes_per_second: (2 * bytes * length) as f64 / copy,
         product_flops_per_second: 2.0 * (SIDE as f64).powi(3) / product,
     })
 }

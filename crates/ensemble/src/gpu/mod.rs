@@ -14,6 +14,5 @@ mod measure;
 mod shape;
 mod strings;
 
-pub use cuda::Precision;
 pub use engine::{gpu, gpu_replicas};
 pub use measure::{Ceilings, ceilings};

@@ -2,8 +2,8 @@
 
 use pudica_nn::{Architecture, Embed, EncoderConfig, Weights};
 
-use super::cuda::{LARGEST_WIDTH, unusable};
-use crate::EnsembleError;
+use super::cuda::{largest_width, unusable};
+use crate::{EnsembleError, Precision};
 
 /// The sizes of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub(super) struct Dims {
 }
 
 impl Dims {
-    pub(super) fn of(config: &EncoderConfig) -> Result<Self, EnsembleError> {
+    pub(super) fn of(config: &EncoderConfig, precision: Precision) -> Result<Self, EnsembleError> {
         config.check()?;
         let EncoderConfig { n, d, layers, heads, ff, embed, .. } = *config;
-        if d > LARGEST_WIDTH {
-            let problem =
-                format!("widths beyond {LARGEST_WIDTH} are not made for the GPU, and d = {d}; use --device cpu");
-            return Err(unusable(problem));
+        let (largest, name) = (largest_width(precision), precision.name());
+        if d > largest {
+            let problem = format!("in {name}, widths beyond {largest} are not made for the GPU, and d = {d}");
+            return Err(unusable(format!("{problem}; use --device cpu")));
         }
         Ok(Self { n, d, heads, ff, layers, concat: embed == Embed::Concat })
     }

@@ -12,6 +12,7 @@ use crate::timing::Rates;
 #[derive(Clone, Debug)]
 pub struct NetworkTrainer {
     place: Place,
+    precision: Precision,
     reference: bool,
     together: Option<usize>,
 }
@@ -20,18 +21,23 @@ pub struct NetworkTrainer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Cpu,
-    Cuda(Precision),
+    Cuda,
 }
 
 impl NetworkTrainer {
-    /// On this machine's processor.
+    /// On this machine's processor, in f32.
     pub fn cpu() -> NetworkTrainer {
-        NetworkTrainer { place: Place::Cpu, reference: false, together: None }
+        NetworkTrainer { place: Place::Cpu, precision: Precision::F32, reference: false, together: None }
     }
 
-    /// On the first GPU.
-    pub fn cuda(precision: Precision) -> NetworkTrainer {
-        NetworkTrainer { place: Place::Cuda(precision), ..NetworkTrainer::cpu() }
+    /// On the first GPU, in f32.
+    pub fn cuda() -> NetworkTrainer {
+        NetworkTrainer { place: Place::Cuda, ..NetworkTrainer::cpu() }
+    }
+
+    /// In this precision.
+    pub fn precision(self, precision: Precision) -> NetworkTrainer {
+        NetworkTrainer { precision, ..self }
     }
 
     /// All networks on burn, by automatic differentiation: slow, and what the fast lane is checked against.
@@ -46,18 +52,20 @@ impl NetworkTrainer {
 
     /// The most its device does a second, measured now; for a GPU only.
     pub fn ceilings(&self) -> Result<Option<Rates>> {
-        let Place::Cuda(precision) = self.place else { return Ok(None) };
-        let Ceilings { copy_bytes_per_second, product_flops_per_second } = ceilings(precision)?;
+        if self.place == Place::Cpu {
+            return Ok(None);
+        }
+        let Ceilings { copy_bytes_per_second, product_flops_per_second } = ceilings(self.precision)?;
         Ok(Some(Rates { bytes: copy_bytes_per_second, flops: product_flops_per_second }))
     }
 
     /// How many runs like this one may train in lock-step.
     pub(super) fn most_together(&self, config: &RunConfig) -> Result<usize> {
         let fitting = match (self.shape(config), self.place) {
-            (None, place) => return burn_device(place, config).map(|_| 1),
+            (None, _) => return self.burn_device(config).map(|_| 1),
             // On two cores, 70 runs side by side and in groups of 14 took the same processor time: nothing is gained together.
             (Some(_), Place::Cpu) => return Ok(self.together.unwrap_or(1)),
-            (Some(shape), Place::Cuda(_)) => gpu_replicas(&shape)?,
+            (Some(shape), Place::Cuda) => gpu_replicas(&shape, self.precision)?,
         };
         Ok(self.together.map_or(fitting, |most| most.min(fitting)))
     }
@@ -73,25 +81,27 @@ impl NetworkTrainer {
     /// An engine for runs of one company, of which `config` is one.
     pub(super) fn engine(&self, config: &RunConfig, members: Vec<Member>) -> Result<Box<dyn Engine>> {
         Ok(match (self.shape(config), self.place) {
-            (None, place) => {
-                one_by_one(&architecture(config), config.train.batch, members, &burn_device(place, config)?)?
-            }
-            (Some(shape), Place::Cpu) => cpu(shape, members)?,
-            (Some(shape), Place::Cuda(precision)) => gpu(shape, members, precision)?,
+            (None, _) => one_by_one(&architecture(config), config.train.batch, members, &self.burn_device(config)?)?,
+            (Some(shape), Place::Cpu) => cpu(shape, members, self.precision)?,
+            (Some(shape), Place::Cuda) => gpu(shape, members, self.precision)?,
         })
     }
-}
 
-/// Where burn computes: on a GPU only through LibTorch.
-fn burn_device(place: Place, config: &RunConfig) -> Result<Device> {
-    match place {
-        Place::Cpu => Ok(Device::cpu()),
-        Place::Cuda(_) => Device::parse("cuda").map_err(|error| {
-            let what = match config.model.kind {
-                ModelKind::Encoder => "the reference network",
-                ModelKind::EncoderDecoder => "the encoder-decoder",
-            };
-            Error::Training(format!("{what} computes on a GPU only through LibTorch; {error}"))
-        }),
+    /// Where burn computes: on a GPU only through LibTorch.
+    fn burn_device(&self, config: &RunConfig) -> Result<Device> {
+        let what = match config.model.kind {
+            ModelKind::Encoder => "the reference network",
+            ModelKind::EncoderDecoder => "the encoder-decoder",
+        };
+        let device = match self.place {
+            Place::Cpu => Device::cpu(),
+            Place::Cuda => Device::parse("cuda")
+                .map_err(|error| Error::Training(format!("{what} computes on a GPU only through LibTorch; {error}")))?,
+        };
+        match self.precision {
+            Precision::F32 => Ok(device),
+            Precision::F64 => Ok(device.double()),
+            Precision::Tf32 => Err(Error::Training(format!("{what} has no tf32; use --precision f32 or f64"))),
+        }
     }
 }

@@ -96,7 +96,10 @@ pub(super) fn last_measures<M: Material>(
         let rows = train(measure.hessian_inputs, "measure/hessian");
         let batches: Vec<_> = batches(model, material, Split::Train, &rows, watch).collect();
         watch.made(0.0)?;
-        let hessian = LossHessian::<_, f32>::new(model, &batches, config.seed)?;
+        // In f64: of a ReLU network's gradients, f32 cannot tell a small step from rounding, nor a large one from its kinks.
+        let device = model.device().clone().double();
+        let double = Model::new(model.classifier(), &model.weights()?, &model.buffers()?, &device)?;
+        let hessian = LossHessian::<_, f64>::new(&double, &batches, config.seed)?;
         watch.made(0.0)?;
         put(&mut found, "hessian_trace", &trace(&hessian, TRACE_DRAWS, config.seed)?);
         watch.made(0.0)?;

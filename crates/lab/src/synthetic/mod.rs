@@ -79,7 +79,7 @@ pub fn compute_synthetic(
     std::fs::create_dir_all(&runs_folder).map_err(Error::io("create", &runs_folder))?;
     write_json(&folder.join("synthetic.json"), plan)?;
     write_json(&folder.join("predictors.json"), &predictor_rows(plan)?)?;
-    let runs = plan.runs()?;
+    let runs = plan.settings.runs()?;
     let (start, done) = (Instant::now(), Mutex::new(0));
     let make = |run: &SyntheticRun| -> Result<bool> {
         if run.read(&plan.settings, folder)?.is_none() {
@@ -113,7 +113,7 @@ pub fn read_synthetic(folder: &Path) -> Result<(SyntheticPlan, Vec<PredictorRow>
     let plan: SyntheticPlan = read_json(&folder.join("synthetic.json"))?.ok_or_else(|| missing("synthetic.json"))?;
     let predictors = read_json(&folder.join("predictors.json"))?.ok_or_else(|| missing("predictors.json"))?;
     let mut trained = Vec::new();
-    for run in plan.runs()? {
+    for run in plan.settings.runs()? {
         trained.extend(run.read(&plan.settings, folder)?);
     }
     Ok((plan, predictors, trained))
@@ -169,7 +169,7 @@ mod tests {
         let mut faster = plan.settings.clone();
         faster.rate *= 2.0;
         let more = SyntheticSettings { seeds: 7, ..plan.settings.clone() };
-        for run in plan.runs().unwrap() {
+        for run in plan.settings.runs().unwrap() {
             assert!(run.read(&faster, folder.path()).unwrap().is_none());
             assert!(run.read(&more, folder.path()).unwrap().is_some());
         }

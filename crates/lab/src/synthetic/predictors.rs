@@ -26,7 +26,7 @@ pub struct PredictorRow {
 /// Both predictors on every data setting of a plan.
 pub fn predictor_rows(plan: &SyntheticPlan) -> Result<Vec<PredictorRow>> {
     let mut rows = Vec::new();
-    for task in plan.tasks()? {
+    for task in plan.settings.tasks()? {
         for predictor in Predictor::ALL {
             rows.push(PredictorRow {
                 task,

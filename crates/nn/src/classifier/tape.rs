@@ -50,10 +50,11 @@ impl Tape {
             }
         }
         // Each part is a leaf of its own: the gradient of a cut would be as long as all parts, once for each.
-        let mut end = 0;
+        let mut start = 0;
         let part = |length: usize| {
-            end += length;
-            self.leaf(flat.clone().slice([end - length..end]))
+            let part = flat.clone().narrow(0, start, length);
+            start += length;
+            self.leaf(part)
         };
         let leaves: Vec<Tensor<1>> = lengths.into_iter().map(part).collect();
         (leaves.clone(), leaves)

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use burn::tensor::Element;
+use burn::tensor::{DType, Element};
 use pudica_data::Stream;
 use pudica_nn::NnError;
 use pudica_nn::classifier::{Classifier, Model};
@@ -23,10 +23,11 @@ pub trait Operator {
 ///
 /// Its product with v is (gradient(theta + h v) - gradient(theta - h v)) / 2h. The length h |v| of the step is chosen by trial, for a random
 /// direction and for one that leans to the largest eigenvalues, where the loss is least quadratic: of several lengths, the one whose
-/// products differ least from those of the next longer one. That difference is [`LossHessian::step_error`]. Where a network has kinks
-/// (ReLU), this is the curvature at the scale of the step.
+/// products differ least from those of the next longer one. That difference is [`LossHessian::step_error`].
 ///
-/// `E` is what the device computes in: f32, or f64 after [`pudica_nn::Device::double`].
+/// `E` is what the device computes in: f32, or f64 after [`pudica_nn::Device::double`]. Where a network has kinks (ReLU), a step passes many of
+/// them unless it is so short that only f64 can tell its gradients apart: then the Hessian is that of the piece the weights lie in, which automatic
+/// differentiation would give. In f32 no step may do, which `step_error` says.
 pub struct LossHessian<'a, C: Classifier, E = f32> {
     model: &'a Model<C>,
     batches: &'a [(C::Input, Vec<usize>)],
@@ -38,8 +39,11 @@ pub struct LossHessian<'a, C: Classifier, E = f32> {
     element: PhantomData<E>,
 }
 
-/// Lengths of the step that are tried, as parts of the length of the weights, and a middle one to begin with.
-const STEPS: [f64; 6] = [3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4];
+/// Lengths of the step that are tried, as parts of the length of the weights. Those of f64 end where they pass no kink any more; f32 has lost its
+/// digits there.
+const STEPS_F32: &[f64] = &[3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4];
+const STEPS_F64: &[f64] = &[1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
+/// One to begin with.
 const MIDDLE: f64 = 3e-3;
 
 impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
@@ -64,7 +68,7 @@ impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
     }
 
     /// How much a product may be off because of the step, as a part of its length: the change from the next
-    /// longer step, about three times as long.
+    /// longer step, three to ten times as long.
     pub fn step_error(&self) -> f64 {
         self.step_error
     }
@@ -74,9 +78,10 @@ impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
         let products = |part: f64| -> Result<Vec<Vec<f64>>, ProbeError> {
             trials.iter().map(|trial| self.difference(trial, part * scale)).collect()
         };
-        let mut longer = products(STEPS[0])?;
-        let mut best = (f64::INFINITY, STEPS[0] * scale);
-        for part in &STEPS[1..] {
+        let steps = if E::dtype() == DType::F64 { STEPS_F64 } else { STEPS_F32 };
+        let mut longer = products(steps[0])?;
+        let mut best = (f64::INFINITY, steps[0] * scale);
+        for part in &steps[1..] {
             let shorter = products(*part)?;
             let change = |(longer, shorter): (&Vec<f64>, &Vec<f64>)| {
                 let change = length(longer.iter().zip(shorter).map(|(longer, shorter)| longer - shorter));

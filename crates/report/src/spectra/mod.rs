@@ -30,7 +30,7 @@ pub struct SpectraReport {
 /// Writes `results.csv`, `summary.json`, `figures/` and `report.html` into the folder of a study, finished or not.
 pub fn write_spectra(folder: &Path) -> Result<SpectraReport> {
     let (plan, measured) = read_spectra(folder)?;
-    let planned = plan.specimens()?.len();
+    let planned = plan.settings.specimens()?.len();
     let kinds = kinds(&plan, &measured)?;
     let mut findings =
         Findings { figures: figures::draw(&plan, &kinds, measured.len(), planned), ..Findings::default() };
@@ -75,7 +75,7 @@ const KERNELS: [(Kernel, &str); 2] = [(Kernel::Ck, "CK"), (Kernel::Ntk, "NTK")];
 
 fn kinds(plan: &SpectraPlan, measured: &[Measured]) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
-    for network in plan.kinds()? {
+    for network in plan.settings.kinds()? {
         let limits = KERNELS.map(|(kernel, _)| infinitely_wide(&network, kernel));
         for width in &plan.settings.widths {
             let same = |one: &&Measured| one.specimen.network == network && one.specimen.size.width == *width;

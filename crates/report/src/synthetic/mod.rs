@@ -30,7 +30,7 @@ pub struct SyntheticReport {
 /// Writes `results.csv`, `summary.json`, `figures/` and `report.html` into the folder of a study, finished or not.
 pub fn write_synthetic(folder: &Path) -> Result<SyntheticReport> {
     let (plan, predictors, trained) = read_synthetic(folder)?;
-    let (made, planned) = (trained.len(), plan.runs()?.len());
+    let (made, planned) = (trained.len(), plan.settings.runs()?.len());
     let seconds: f64 = trained.iter().map(|run| run.seconds).sum();
     let settings = settings(&plan, &predictors, trained)?;
     let findings = Findings {
@@ -61,7 +61,7 @@ struct Setting {
 
 fn settings(plan: &SyntheticPlan, predictors: &[PredictorRow], trained: Vec<Trained>) -> Result<Vec<Setting>> {
     let mut settings = Vec::new();
-    for task in plan.tasks()? {
+    for task in plan.settings.tasks()? {
         let find = |predictor: Predictor| {
             let found = predictors.iter().find(|row| row.task == task && row.predictor == predictor);
             found.cloned().ok_or_else(|| Error::Folder {

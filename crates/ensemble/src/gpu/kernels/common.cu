@@ -1,4 +1,5 @@
-// Compiled at start by NVRTC for one shape: D (width), HEADS, FF (feed-forward width), CONCAT (1: embeddings side by side).
+// Compiled at start by NVRTC for one shape: D (width), HEADS, FF (feed-forward width), CONCAT (1: embeddings side by side); and for one
+// type of numbers, NUMBER: float, or double to tell rounding from truth. Weights, moments and labels are kept as floats in both.
 // The length n is an argument. R replicas are the last dimension of every grid.
 //
 // Names used throughout: r replica, b string, i and j positions, x bits, t = x * n + i a token (2n of them), P parameters of a replica.
@@ -7,8 +8,9 @@
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef NUMBER number; // what networks are computed in; literals such as 0.f and 2.f are exact in both types
 
-#define EPS 1e-5f
+#define EPS ((number)1e-5)
 #define THREADS 256
 
 // A row of D numbers lies in a group of LANES lanes of one warp, PER numbers each: lane l holds the columns l + LANES * k.
@@ -18,31 +20,31 @@ typedef unsigned long long u64;
 
 #define EACH(k) for (int k = 0, c = lane; k < PER; k++, c += LANES)
 
-__device__ __forceinline__ float sum_over_group(float v) {
+__device__ __forceinline__ number sum_over_group(number v) {
 #pragma unroll
     for (int o = LANES / 2; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o, LANES);
     return v;
 }
 
-__device__ __forceinline__ void load(float* v, const float* row, int lane) {
+__device__ __forceinline__ void load(number* v, const number* row, int lane) {
 #pragma unroll
     EACH(k) v[k] = c < D ? row[c] : 0.f;
 }
 
-__device__ __forceinline__ void store(float* row, const float* v, int lane) {
+__device__ __forceinline__ void store(number* row, const number* v, int lane) {
 #pragma unroll
     EACH(k) if (c < D) row[c] = v[k];
 }
 
-__device__ __forceinline__ float sum_over_warp(float v) {
+__device__ __forceinline__ number sum_over_warp(number v) {
 #pragma unroll
     for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
     return v;
 }
 
-__device__ __forceinline__ float max_over_warp(float v) {
+__device__ __forceinline__ number max_over_warp(number v) {
 #pragma unroll
-    for (int o = 16; o > 0; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
+    for (int o = 16; o > 0; o /= 2) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
     return v;
 }
 

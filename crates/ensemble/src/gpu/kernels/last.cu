@@ -3,13 +3,13 @@
 
 // u [R, B, HEADS, D] -> p [R, B, HEADS, n], mean [R, B, HEADS, D] = sum_j p_j xhat_j, and c = scale * mean + shift. One pass over
 // xhat [R, B, n, D] by the running softmax.
-extern "C" __global__ void attend_last(float* __restrict__ p, float* __restrict__ mean, float* __restrict__ c_out, const float* __restrict__ u, const float* __restrict__ xhat, const float* __restrict__ params,
+extern "C" __global__ void attend_last(number* __restrict__ p, number* __restrict__ mean, number* __restrict__ c_out, const number* __restrict__ u, const number* __restrict__ xhat, const number* __restrict__ params,
                                        u64 P, u64 scale, u64 shift, int B, int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 string = (u64)r * B + b;
-    float weight[PER], offset[PER], query[HEADS][PER], mix[HEADS][PER], largest[HEADS], sum[HEADS];
+    number weight[PER], offset[PER], query[HEADS][PER], mix[HEADS][PER], largest[HEADS], sum[HEADS];
     load(weight, params + r * P + scale, lane);
     load(offset, params + r * P + shift, lane);
 #pragma unroll
@@ -21,16 +21,16 @@ extern "C" __global__ void attend_last(float* __restrict__ p, float* __restrict_
     }
 #pragma unroll 4
     for (int j = 0; j < n; j++) {
-        float x[PER];
+        number x[PER];
         load(x, xhat + (string * n + j) * D, lane);
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
-            float score = 0.f;
+            number score = 0.f;
 #pragma unroll
             for (int k = 0; k < PER; k++) score += query[h][k] * x[k];
             score = sum_over_group(score);
             if (real && lane == 0) p[(string * HEADS + h) * n + j] = score;
-            float now = fmaxf(largest[h], score), keep = expf(largest[h] - now), e = expf(score - now);
+            number now = fmax(largest[h], score), keep = exp(largest[h] - now), e = exp(score - now);
             sum[h] = sum[h] * keep + e;
 #pragma unroll
             for (int k = 0; k < PER; k++) mix[h][k] = mix[h][k] * keep + e * x[k];
@@ -40,7 +40,7 @@ extern "C" __global__ void attend_last(float* __restrict__ p, float* __restrict_
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
-        float factor = 1.f / sum[h];
+        number factor = 1.f / sum[h];
         u64 at = string * HEADS + h;
 #pragma unroll
         for (int k = 0; k < PER; k++) mix[h][k] *= factor;
@@ -49,20 +49,20 @@ extern "C" __global__ void attend_last(float* __restrict__ p, float* __restrict_
 #pragma unroll
         for (int k = 0; k < PER; k++) mix[h][k] = mix[h][k] * weight[k] + offset[k];
         store(c_out + at * D, mix[h], lane);
-        for (int j = lane; j < n; j += LANES) p[at * n + j] = expf(p[at * n + j] - largest[h]) * factor;
+        for (int j = lane; j < n; j += LANES) p[at * n + j] = exp(p[at * n + j] - largest[h]) * factor;
     }
 }
 
 // From dc [R, B, HEADS, D]: dp [R, B, HEADS, n] (up to a constant, which the softmax ignores), dot [R, B, HEADS] = sum_j p_j dp_j,
 // and, before the scale, dq [R, B, HEADS, D] = sum_j p_j (dp_j - dot) xhat_j; du = scale * dq.
-extern "C" __global__ void attend_last_queries(float* __restrict__ dp, float* __restrict__ dot, float* __restrict__ dq, float* __restrict__ du, const float* __restrict__ dc, const float* __restrict__ p,
-                                               const float* __restrict__ mean, const float* __restrict__ xhat, const float* __restrict__ params, u64 P, u64 scale, int B,
+extern "C" __global__ void attend_last_queries(number* __restrict__ dp, number* __restrict__ dot, number* __restrict__ dq, number* __restrict__ du, const number* __restrict__ dc, const number* __restrict__ p,
+                                               const number* __restrict__ mean, const number* __restrict__ xhat, const number* __restrict__ params, u64 P, u64 scale, int B,
                                                int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 string = (u64)r * B + b;
-    float weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS];
+    number weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS];
     load(weight, params + r * P + scale, lane);
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
@@ -73,11 +73,11 @@ extern "C" __global__ void attend_last_queries(float* __restrict__ dp, float* __
     }
 #pragma unroll 4
     for (int j = 0; j < n; j++) {
-        float x[PER];
+        number x[PER];
         load(x, xhat + (string * n + j) * D, lane);
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
-            float g = 0.f;
+            number g = 0.f;
 #pragma unroll
             for (int k = 0; k < PER; k++) g += out[h][k] * x[k];
             g = sum_over_group(g);
@@ -93,7 +93,7 @@ extern "C" __global__ void attend_last_queries(float* __restrict__ dp, float* __
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         u64 at = string * HEADS + h;
-        float m[PER];
+        number m[PER];
         load(m, mean + at * D, lane);
 #pragma unroll
         for (int k = 0; k < PER; k++) sum[h][k] -= dots[h] * m[k];
@@ -107,15 +107,15 @@ extern "C" __global__ void attend_last_queries(float* __restrict__ dp, float* __
 
 // ds [R, B, n, D]: the gradient of the layer below, already through its second LayerNorm. dlast [R, B, D] is what reaches its last
 // position directly. sums [R, B, 3, D]: for each string, what it adds to the gradients of scale, shift and the bias below.
-extern "C" __global__ void attend_last_below(float* __restrict__ ds, float* __restrict__ sums, const float* __restrict__ dlast, const float* __restrict__ dp, const float* __restrict__ dot,
-                                             const float* __restrict__ dq, const float* __restrict__ dc, const float* __restrict__ u, const float* __restrict__ p, const float* __restrict__ mean,
-                                             const float* __restrict__ xhat, const float* __restrict__ var, const float* __restrict__ params, u64 P, u64 scale, int B,
+extern "C" __global__ void attend_last_below(number* __restrict__ ds, number* __restrict__ sums, const number* __restrict__ dlast, const number* __restrict__ dp, const number* __restrict__ dot,
+                                             const number* __restrict__ dq, const number* __restrict__ dc, const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ mean,
+                                             const number* __restrict__ xhat, const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B,
                                              int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 string = (u64)r * B + b;
-    float weight[PER], last[PER], out[HEADS][PER], query[HEADS][PER], dscale[PER] = {}, dshift[PER], column[PER] = {}, x[PER];
+    number weight[PER], last[PER], out[HEADS][PER], query[HEADS][PER], dscale[PER] = {}, dshift[PER], column[PER] = {}, x[PER];
     load(weight, params + r * P + scale, lane);
     load(last, dlast + string * D, lane);
     load(x, xhat + (string * n + n - 1) * D, lane);
@@ -124,7 +124,7 @@ extern "C" __global__ void attend_last_below(float* __restrict__ ds, float* __re
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         u64 at = (string * HEADS + h) * D;
-        float m[PER], g[PER];
+        number m[PER], g[PER];
         load(out[h], dc + at, lane);
         load(query[h], u + at, lane);
         load(m, mean + at, lane);
@@ -140,14 +140,14 @@ extern "C" __global__ void attend_last_below(float* __restrict__ ds, float* __re
 #pragma unroll 2
     for (int j = 0; j < n; j++) {
         u64 at = string * n + j;
-        float g[PER];
+        number g[PER];
         load(x, xhat + at * D, lane);
 #pragma unroll
         for (int k = 0; k < PER; k++) g[k] = j == n - 1 ? last[k] : 0.f;
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             u64 pair = (string * HEADS + h) * n + j;
-            float weight_j = p[pair], score_j = weight_j * (dp[pair] - dot[string * HEADS + h]);
+            number weight_j = p[pair], score_j = weight_j * (dp[pair] - dot[string * HEADS + h]);
 #pragma unroll
             for (int k = 0; k < PER; k++) g[k] += weight_j * out[h][k] + score_j * query[h][k];
         }
@@ -163,13 +163,13 @@ extern "C" __global__ void attend_last_below(float* __restrict__ ds, float* __re
 }
 
 // out [R, B] = head . (scale * xhat + shift) + bias
-extern "C" __global__ void head(float* out, const float* xhat, const float* params, u64 P, u64 head, u64 bias, u64 scale, u64 shift,
+extern "C" __global__ void head(number* out, const number* xhat, const number* params, u64 P, u64 head, u64 bias, u64 scale, u64 shift,
                                 int B) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
-    const float* own = params + r * P;
-    float x[PER], g[PER], s[PER], w[PER], sum = 0.f;
+    const number* own = params + r * P;
+    number x[PER], g[PER], s[PER], w[PER], sum = 0.f;
     load(x, xhat + ((u64)r * B + b) * D, lane);
     load(g, own + scale, lane);
     load(s, own + shift, lane);
@@ -181,13 +181,13 @@ extern "C" __global__ void head(float* out, const float* xhat, const float* para
 }
 
 // The loss, sum_b count_b (out_b - y_b)^2 / total, noted at losses[*step - *first][r]; dout [R, B]. One block a replica.
-extern "C" __global__ void loss(float* dout, double* losses, const float* out, const float* labels, const u32* counts, const u64* step,
-                                const u64* first, int B, float share, int R) {
+extern "C" __global__ void loss(number* dout, double* losses, const number* out, const float* labels, const u32* counts, const u64* step,
+                                const u64* first, int B, double share, int R) {
     int r = blockIdx.y;
     double sum = 0.;
     for (int b = threadIdx.x; b < B; b += THREADS) {
         u64 at = (u64)r * B + b;
-        float error = out[at] - labels[at], weight = (counts ? (float)counts[at] : 1.f) * share;
+        number error = out[at] - labels[at], weight = (counts ? (number)counts[at] : 1.f) * (number)share;
         sum += (double)weight * error * error;
         dout[at] = 2.f * weight * error;
     }
@@ -196,13 +196,13 @@ extern "C" __global__ void loss(float* dout, double* losses, const float* out, c
 }
 
 // ds [R, B, D]: dout through head and last LayerNorm. sums [R, B, D + 1]: dout * xhat, and dout.
-extern "C" __global__ void head_backward(float* ds, float* sums, const float* dout, const float* xhat, const float* var,
-                                         const float* params, u64 P, u64 head, u64 scale, int B) {
+extern "C" __global__ void head_backward(number* ds, number* sums, const number* dout, const number* xhat, const number* var,
+                                         const number* params, u64 P, u64 head, u64 scale, int B) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 at = (u64)r * B + b;
-    float x[PER], g[PER], w[PER], d = dout[at];
+    number x[PER], g[PER], w[PER], d = dout[at];
     load(x, xhat + at * D, lane);
     load(g, params + r * P + scale, lane);
     load(w, params + r * P + head, lane);
@@ -218,13 +218,13 @@ extern "C" __global__ void head_backward(float* ds, float* sums, const float* do
 }
 
 // From total [R, D + 1], the sums of head_backward over strings: the gradients of head, bias, scale and shift.
-extern "C" __global__ void head_gradients(float* grads, const float* total, const float* params, u64 P, u64 head, u64 bias, u64 scale,
+extern "C" __global__ void head_gradients(number* grads, const number* total, const number* params, u64 P, u64 head, u64 bias, u64 scale,
                                           u64 shift) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
     if (c >= D) return;
-    const float *own = params + r * P, *sums = total + (u64)r * (D + 1);
-    float* g = grads + r * P;
-    float along = sums[c], plain = sums[D];
+    const number *own = params + r * P, *sums = total + (u64)r * (D + 1);
+    number* g = grads + r * P;
+    number along = sums[c], plain = sums[D];
     g[head + c] = own[scale + c] * along + own[shift + c] * plain;
     g[scale + c] = own[head + c] * along;
     g[shift + c] = own[head + c] * plain;
@@ -232,11 +232,11 @@ extern "C" __global__ void head_gradients(float* grads, const float* total, cons
 }
 
 // From total [R, 3, D], the sums of attend_last_below over strings, into the places of scale, shift and bias.
-extern "C" __global__ void below_gradients(float* grads, const float* total, u64 P, u64 scale, u64 shift, u64 bias) {
+extern "C" __global__ void below_gradients(number* grads, const number* total, u64 P, u64 scale, u64 shift, u64 bias) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
     if (c >= D) return;
-    float* g = grads + r * P;
-    const float* sums = total + (u64)r * 3 * D;
+    number* g = grads + r * P;
+    const number* sums = total + (u64)r * 3 * D;
     g[scale + c] = sums[c];
     g[shift + c] = sums[D + c];
     g[bias + c] = sums[2 * D + c];

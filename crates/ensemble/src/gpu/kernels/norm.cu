@@ -1,8 +1,8 @@
 // LayerNorm with what stands around it.
 
 // In place: s -> xhat = (s - mean) / sqrt(var + eps); the variance is kept for the way back.
-__device__ __forceinline__ void normalise(float* v, int lane, float* var) {
-    float mean = 0.f, square = 0.f;
+__device__ __forceinline__ void normalise(number* v, int lane, number* var) {
+    number mean = 0.f, square = 0.f;
 #pragma unroll
     for (int k = 0; k < PER; k++) mean += v[k];
     mean = sum_over_group(mean) / D;
@@ -12,15 +12,15 @@ __device__ __forceinline__ void normalise(float* v, int lane, float* var) {
         square += v[k] * v[k];
     }
     square = sum_over_group(square) / D;
-    float factor = 1.f / sqrtf(square + EPS);
+    number factor = 1.f / sqrt(square + EPS);
 #pragma unroll
     for (int k = 0; k < PER; k++) v[k] *= factor;
     *var = square;
 }
 
 // In place: the gradient of xhat -> the gradient of s.
-__device__ __forceinline__ void normalise_backward(float* g, const float* xhat, float var) {
-    float mean = 0.f, along = 0.f;
+__device__ __forceinline__ void normalise_backward(number* g, const number* xhat, number var) {
+    number mean = 0.f, along = 0.f;
 #pragma unroll
     for (int k = 0; k < PER; k++) {
         mean += g[k];
@@ -28,20 +28,20 @@ __device__ __forceinline__ void normalise_backward(float* g, const float* xhat, 
     }
     mean = sum_over_group(mean) / D;
     along = sum_over_group(along) / D;
-    float factor = 1.f / sqrtf(var + EPS);
+    number factor = 1.f / sqrt(var + EPS);
 #pragma unroll
     for (int k = 0; k < PER; k++) g[k] = factor * (g[k] - mean - xhat[k] * along);
 }
 
 // x [R, B * m, D], in: what attention adds; out: xhat of (embedded token + attention + bias). var [R, B * m].
-extern "C" __global__ void norm_embedded(float* x, float* var, const float* E, const u8* bits, const float* params, u64 P,
+extern "C" __global__ void norm_embedded(number* x, number* var, const number* E, const u8* bits, const number* params, u64 P,
                                          u64 bias, int B, int n, int m, int sets) {
     int row = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = row < B * m;
     if (!real) row = B * m - 1;
     int b = row / m, i = n - m + row % m;
     int t = bits[((u64)(r % sets) * B + b) * n + i] * n + i;
-    float v[PER], e[PER], a[PER], square;
+    number v[PER], e[PER], a[PER], square;
     u64 at = (u64)r * B * m + row;
     load(v, x + at * D, lane);
     load(e, E + ((u64)r * 2 * n + t) * D, lane);
@@ -57,17 +57,17 @@ extern "C" __global__ void norm_embedded(float* x, float* var, const float* E, c
 
 // x [R, rows, D], in: what a block adds; out: xhat of (residual + x + bias). The residual is scale * res + shift, or res itself
 // where `scaled` is 0.
-extern "C" __global__ void norm_residual(float* x, float* var, const float* res, const float* params, u64 P, int scaled, u64 scale,
+extern "C" __global__ void norm_residual(number* x, number* var, const number* res, const number* params, u64 P, int scaled, u64 scale,
                                          u64 shift, u64 bias, int rows) {
     int row = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = row < rows;
     if (!real) row = rows - 1;
-    float v[PER], e[PER], a[PER], square;
+    number v[PER], e[PER], a[PER], square;
     u64 at = (u64)r * rows + row;
     load(v, x + at * D, lane);
     load(e, res + at * D, lane);
     if (scaled) {
-        float g[PER], s[PER];
+        number g[PER], s[PER];
         load(g, params + r * P + scale, lane);
         load(s, params + r * P + shift, lane);
 #pragma unroll
@@ -84,24 +84,24 @@ extern "C" __global__ void norm_residual(float* x, float* var, const float* res,
 }
 
 // out [R, rows, D] = scale * xhat + shift of every `stride`-th row of xhat [R, rows * stride, D], from row `first` on.
-extern "C" __global__ void scale_shift(float* out, const float* xhat, const float* params, u64 P, u64 scale, u64 shift, int rows,
+extern "C" __global__ void scale_shift(number* out, const number* xhat, const number* params, u64 P, u64 scale, u64 shift, int rows,
                                        int stride, int first) {
     u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
     if (k >= (u64)rows * D) return;
     int c = k % D;
     u64 row = k / D * stride + first;
-    const float* own = params + r * P;
+    const number* own = params + r * P;
     out[r * rows * D + k] = xhat[(r * rows * stride + row) * D + c] * own[scale + c] + own[shift + c];
 }
 
 // The first LayerNorm of a layer, backwards. g [R, B * m, D], in: what the feed-forward block sends to xhat; out: the gradient of
 // its input. `after` is the gradient that reaches the block's output, and through the residual path scale * xhat + shift as well.
 // parts [R, chunks, m, 3, D]: over the strings of a chunk the sums of the result where the bit is 0, where it is 1, and of after * xhat.
-extern "C" __global__ void norm1_backward(float* g, const float* after, const float* xhat, const float* var, const float* params,
-                                          u64 P, u64 scale, const u8* bits, float* parts, int B, int n, int m, int sets, int chunk) {
-    __shared__ float sums[GROUPS * 3 * D];
+extern "C" __global__ void norm1_backward(number* g, const number* after, const number* xhat, const number* var, const number* params,
+                                          u64 P, u64 scale, const u8* bits, number* parts, int B, int n, int m, int sets, int chunk) {
+    __shared__ number sums[GROUPS * 3 * D];
     int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, i = blockIdx.y, r = blockIdx.z;
-    float weight[PER], zero[PER] = {}, one[PER] = {}, along[PER] = {};
+    number weight[PER], zero[PER] = {}, one[PER] = {}, along[PER] = {};
     load(weight, params + r * P + scale, lane);
     // Every group makes the same number of turns, since the lanes of a warp add up together.
     for (int turn = 0; turn * GROUPS < chunk; turn++) {
@@ -109,7 +109,7 @@ extern "C" __global__ void norm1_backward(float* g, const float* after, const fl
         bool real = b < B && turn * GROUPS + group < chunk;
         if (!real) b = B - 1;
         u64 at = ((u64)r * B + b) * m + i;
-        float v[PER], a[PER], x[PER];
+        number v[PER], a[PER], x[PER];
         load(v, g + at * D, lane);
         load(a, after + at * D, lane);
         load(x, xhat + at * D, lane);
@@ -131,24 +131,24 @@ extern "C" __global__ void norm1_backward(float* g, const float* after, const fl
     store(sums + (group * 3 + 1) * D, one, lane);
     store(sums + (group * 3 + 2) * D, along, lane);
     __syncthreads();
-    float* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m + i) * 3 * D;
+    number* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m + i) * 3 * D;
     for (int k = threadIdx.x; k < 3 * D; k += THREADS) {
-        float sum = 0.f;
+        number sum = 0.f;
         for (int v = 0; v < GROUPS; v++) sum += sums[v * 3 * D + k];
         out[k] = sum;
     }
 }
 
 // parts [R, chunks, m, 3, D] as norm1_backward's, from its result g already there; the sums of after * xhat are left out.
-extern "C" __global__ void token_sums(const float* __restrict__ g, const u8* __restrict__ bits, float* __restrict__ parts, int B, int n,
+extern "C" __global__ void token_sums(const number* __restrict__ g, const u8* __restrict__ bits, number* __restrict__ parts, int B, int n,
                                       int m, int sets, int chunk) {
-    __shared__ float sums[GROUPS * 2 * D];
+    __shared__ number sums[GROUPS * 2 * D];
     int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, i = blockIdx.y, r = blockIdx.z;
     int end = min(B, (int)(blockIdx.x + 1) * chunk);
-    float zero[PER] = {}, one[PER] = {};
+    number zero[PER] = {}, one[PER] = {};
 #pragma unroll 4
     for (int b = blockIdx.x * chunk + group; b < end; b += GROUPS) {
-        float v[PER];
+        number v[PER];
         load(v, g + (((u64)r * B + b) * m + i) * D, lane);
         bool bit = bits[((u64)(r % sets) * B + b) * n + n - m + i];
 #pragma unroll
@@ -160,9 +160,9 @@ extern "C" __global__ void token_sums(const float* __restrict__ g, const u8* __r
     store(sums + (group * 2 + 0) * D, zero, lane);
     store(sums + (group * 2 + 1) * D, one, lane);
     __syncthreads();
-    float* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m + i) * 3 * D;
+    number* out = parts + (((u64)r * gridDim.x + blockIdx.x) * m + i) * 3 * D;
     for (int k = threadIdx.x; k < 2 * D; k += THREADS) {
-        float sum = 0.f;
+        number sum = 0.f;
         for (int v = 0; v < GROUPS; v++) sum += sums[v * 2 * D + k];
         out[k] = sum;
     }
@@ -170,17 +170,17 @@ extern "C" __global__ void token_sums(const float* __restrict__ g, const u8* __r
 
 // From the parts of norm1_backward: table [R, 2n, D], the gradient by token (zero at positions not computed), and the scale's
 // gradient as far as `after` knows it: from the same parts, or from those given as along [R, alongs, D].
-extern "C" __global__ void gather_tokens(float* table, const float* parts, const float* along, int alongs, float* grads, u64 P, u64 scale,
+extern "C" __global__ void gather_tokens(number* table, const number* parts, const number* along, int alongs, number* grads, u64 P, u64 scale,
                                          int chunks, int n, int m) {
     int t = blockIdx.x, x = t / n, i = t % n - (n - m), r = blockIdx.y;
     for (int c = threadIdx.x; c < D; c += blockDim.x) {
-        const float* column = parts + (u64)r * chunks * m * 3 * D + c;
-        float sum = 0.f;
+        const number* column = parts + (u64)r * chunks * m * 3 * D + c;
+        number sum = 0.f;
         if (i >= 0)
             for (int k = 0; k < chunks; k++) sum += column[(((u64)k * m + i) * 3 + x) * D];
         table[((u64)r * 2 * n + t) * D + c] = sum;
         if (t == 0) {
-            float total = 0.f;
+            number total = 0.f;
             if (along)
                 for (int k = 0; k < alongs; k++) total += along[((u64)r * alongs + k) * D + c];
             else
@@ -192,18 +192,18 @@ extern "C" __global__ void gather_tokens(float* table, const float* parts, const
 
 // The second LayerNorm of a layer below a middle one, backwards: dY = g + direct [R, rows, D] -> gradient of its input, in g.
 // parts [R, chunks, 2, D]: sums of dY * xhat and of dY.
-extern "C" __global__ void norm2_backward(float* g, const float* direct, const float* xhat, const float* var, const float* params, u64 P, u64 scale,
-                                          float* parts, int rows, int chunk) {
-    __shared__ float sums[GROUPS * 2 * D];
+extern "C" __global__ void norm2_backward(number* g, const number* direct, const number* xhat, const number* var, const number* params, u64 P, u64 scale,
+                                          number* parts, int rows, int chunk) {
+    __shared__ number sums[GROUPS * 2 * D];
     int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
-    float weight[PER], along[PER] = {}, plain[PER] = {};
+    number weight[PER], along[PER] = {}, plain[PER] = {};
     load(weight, params + r * P + scale, lane);
     for (int turn = 0; turn * GROUPS < chunk; turn++) {
         int row = blockIdx.x * chunk + turn * GROUPS + group;
         bool real = row < rows && turn * GROUPS + group < chunk;
         if (!real) row = rows - 1;
         u64 at = (u64)r * rows + row;
-        float v[PER], x[PER], a[PER];
+        number v[PER], x[PER], a[PER];
         load(v, g + at * D, lane);
         load(a, direct + at * D, lane);
         load(x, xhat + at * D, lane);
@@ -220,16 +220,16 @@ extern "C" __global__ void norm2_backward(float* g, const float* direct, const f
     store(sums + (group * 2 + 0) * D, along, lane);
     store(sums + (group * 2 + 1) * D, plain, lane);
     __syncthreads();
-    float* out = parts + ((u64)r * gridDim.x + blockIdx.x) * 2 * D;
+    number* out = parts + ((u64)r * gridDim.x + blockIdx.x) * 2 * D;
     for (int k = threadIdx.x; k < 2 * D; k += THREADS) {
-        float sum = 0.f;
+        number sum = 0.f;
         for (int v = 0; v < GROUPS; v++) sum += sums[v * 2 * D + k];
         out[k] = sum;
     }
 }
 
 // From total [R, 2, D], the sums of norm2_backward over rows, into the places of scale and shift.
-extern "C" __global__ void pair_gradients(float* grads, const float* total, u64 P, u64 scale, u64 shift) {
+extern "C" __global__ void pair_gradients(number* grads, const number* total, u64 P, u64 scale, u64 shift) {
     int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
     if (c >= D) return;
     grads[r * P + scale + c] = total[(u64)r * 2 * D + c];
@@ -238,15 +238,15 @@ extern "C" __global__ void pair_gradients(float* grads, const float* total, u64 
 
 // The factors of one LayerNorm on each string, over its m positions: out [4, R, B, norms] at column `norm`, the largest and the
 // mean of 1/std (unbiased, no eps), the largest and the mean of 1/sqrt(var + eps).
-extern "C" __global__ void norm_factors(float* out, const float* var, int R, int B, int m, int norm, int norms) {
+extern "C" __global__ void norm_factors(float* out, const number* var, int R, int B, int m, int norm, int norms) {
     int b = blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
     if (b >= B) return;
-    float most = 0.f, mean = 0.f, most_eps = 0.f, mean_eps = 0.f;
+    number most = 0.f, mean = 0.f, most_eps = 0.f, mean_eps = 0.f;
     for (int i = 0; i < m; i++) {
-        float v = var[((u64)r * B + b) * m + i];
-        float plain = 1.f / sqrtf(v * D / (D - 1)), with_eps = 1.f / sqrtf(v + EPS);
-        most = fmaxf(most, plain), mean += plain;
-        most_eps = fmaxf(most_eps, with_eps), mean_eps += with_eps;
+        number v = var[((u64)r * B + b) * m + i];
+        number plain = 1.f / sqrt(v * D / (D - 1)), with_eps = 1.f / sqrt(v + EPS);
+        most = fmax(most, plain), mean += plain;
+        most_eps = fmax(most_eps, with_eps), mean_eps += with_eps;
     }
     u64 plane = (u64)R * B * norms, at = ((u64)r * B + b) * norms + norm;
     out[at] = most, out[at + plane] = mean / m, out[at + 2 * plane] = most_eps, out[at + 3 * plane] = mean_eps / m;

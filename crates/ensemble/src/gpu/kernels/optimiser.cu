@@ -1,4 +1,5 @@
-// AdamW as torch.optim.AdamW computes it: scalars in f64, then f32 without contraction.
+// AdamW as torch.optim.AdamW computes it: scalars in f64, then f32 without contraction. Weights and moments are f32 whatever networks are
+// computed in; a gradient in f64 is rounded first.
 
 // scalars [R, 8] for step *step + 1, from settings [R, 5]: lr, beta1, beta2, eps, weight decay.
 extern "C" __global__ void step_scalars(float* scalars, const double* settings, const u64* step, int R) {
@@ -16,13 +17,19 @@ extern "C" __global__ void step_scalars(float* scalars, const double* settings, 
     out[6] = (float)s[3];
 }
 
+// wide [size]: weights as they are computed with, where that is not as floats.
+extern "C" __global__ void widen(number* wide, const float* weights, u64 size) {
+    u64 k = (u64)blockIdx.x * THREADS + threadIdx.x;
+    if (k < size) wide[k] = weights[k];
+}
+
 // Replicas' numbers [R] of count from x on, P apart: 0.
-extern "C" __global__ void forget(float* x, u64 P, int count) {
+extern "C" __global__ void forget(number* x, u64 P, int count) {
     int k = blockIdx.x * THREADS + threadIdx.x;
     if (k < count) x[(u64)blockIdx.y * P + k] = 0.f;
 }
 
-extern "C" __global__ void adamw(float* params, float* first, float* second, const float* grads, const float* scalars, u64 P) {
+extern "C" __global__ void adamw(float* params, float* first, float* second, const number* grads, const float* scalars, u64 P) {
     u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y, at = r * P + k;
     if (k >= P) return;
     const float* s = scalars + 8 * r;
@@ -39,11 +46,11 @@ extern "C" __global__ void next_step(u64* step) { *step += 1; }
 
 // scores [R, 3]: mean squared error against labels [sets, B], the part of outputs on the label's side of 1/2, and the mean squared
 // distance from base [sets, B] where given. One block a replica.
-extern "C" __global__ void score(double* scores, const float* out, const float* labels, const float* base, int B, int sets) {
+extern "C" __global__ void score(double* scores, const number* out, const float* labels, const number* base, int B, int sets) {
     int r = blockIdx.y;
     double error = 0., right = 0., shift = 0.;
     for (int b = threadIdx.x; b < B; b += THREADS) {
-        float o = out[(u64)r * B + b], y = labels[(u64)(r % sets) * B + b];
+        number o = out[(u64)r * B + b], y = labels[(u64)(r % sets) * B + b];
         double e = o - y, s = base ? o - base[(u64)(r % sets) * B + b] : 0.f;
         error += e * e;
         shift += s * s;
