@@ -19,7 +19,7 @@ const TAPS: usize = 576;
 /// Values between the end of one row of a copied matrix and the beginning of the next.
 const APART: usize = 16;
 
-/// Into how many pieces the sum over images that is the weight's gradient is cut at least, where there are as many images; fixed, so that
+/// Into how many pieces the sum over images that is the weight's gradient is cut, about, where there are as many images; fixed, so that
 /// it does not depend on how many cores there are.
 const PIECES: usize = 32;
 

@@ -88,6 +88,9 @@ fn cases() -> Vec<Case> {
         // Tiles of many images, the last one with fewer; more images than there are pieces of the sum over them.
         Case::dense([75, 6, 4, 4], 9, 3, 1, 1),
         Case::dense([75, 6, 4, 4], 9, 3, 2, 1),
+        // A last tile of a single image.
+        Case::dense([17, 6, 4, 4], 9, 3, 1, 1),
+        Case::dense([29, 7, 3, 3], 3, 1, 1, 0),
         // The input itself as columns, in tiles of rows and gathered from many images.
         Case::dense([2, 7, 20, 20], 3, 1, 1, 0),
         Case::dense([40, 7, 3, 3], 3, 1, 1, 0),
