@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use pudica_data::{Target, Task};
-use pudica_ensemble::{Engine, Member, Shape, cpu};
+use pudica_ensemble::{Engine, Member, Precision, Shape, cpu};
 use pudica_nn::{AdamWConfig, Architecture, EncoderConfig, TrainingState};
 
 #[global_allocator]
@@ -70,7 +70,7 @@ fn ensemble(n: usize, replicas: u64) -> Result<Box<dyn Engine>, Failure> {
         Ok(Member { task, seed, adamw: AdamWConfig::default(), state: TrainingState::new(weights) })
     };
     let members = (0..replicas).map(member).collect::<Result<_, _>>()?;
-    Ok(cpu(Shape { encoder, batch: BATCH }, members)?)
+    Ok(cpu(Shape { encoder, batch: BATCH }, members, Precision::F32)?)
 }
 
 /// Milliseconds of each of `steps` steps.
