@@ -2,21 +2,15 @@
 
 use pudica_data::images::Split;
 use pudica_nn::classifier::{Classifier, Model};
-use pudica_probe::classifier::{
-    LossHessian, WeightNoise, evaluate as loss_and_accuracy, top_eigenvalue, trace, weight_noise,
-};
+use pudica_probe::classifier::{WeightNoise, evaluate as loss_and_accuracy, weight_noise};
 use pudica_probe::{Estimate, Evaluation};
 use serde_json::{Map, Value, json};
 
 use super::config::StudyConfig;
+use super::curvature::{Curvature, curvature};
 use super::material::{Batch, Material, Watch, pack, sample};
 use super::point::{Point, Site};
 use crate::error::Result;
-
-/// Random vectors for the Hessian's trace, and steps for its largest eigenvalue (which end sooner where it is found to 1 %).
-const TRACE_DRAWS: usize = 20;
-const LANCZOS_STEPS: usize = 30;
-const EIGENVALUE_TOLERANCE: f64 = 0.01;
 
 /// Loss, accuracy, sensitivity and robustness of a network as it is now. Where it stands is for the caller to say.
 pub(super) fn evaluate<M: Material>(
@@ -96,17 +90,11 @@ pub(super) fn last_measures<M: Material>(
         let rows = train(measure.hessian_inputs, "measure/hessian");
         let batches: Vec<_> = batches(model, material, Split::Train, &rows, watch).collect();
         watch.made(0.0)?;
-        // In f64: of a ReLU network's gradients, f32 cannot tell a small step from rounding, nor a large one from its kinks.
-        let device = model.device().clone().double();
-        let double = Model::new(model.classifier(), &model.weights()?, &model.buffers()?, &device)?;
-        let hessian = LossHessian::<_, f64>::new(&double, &batches, config.seed)?;
-        watch.made(0.0)?;
-        put(&mut found, "hessian_trace", &trace(&hessian, TRACE_DRAWS, config.seed)?);
-        watch.made(0.0)?;
-        let top = top_eigenvalue(&hessian, LANCZOS_STEPS, EIGENVALUE_TOLERANCE, config.seed)?;
+        let Curvature { trace, top, step_error } = curvature(model, &batches, rows.len(), config.seed, watch)?;
+        put(&mut found, "hessian_trace", &trace);
         found.insert("hessian_top".into(), top.value.into());
         found.insert("hessian_top_residual".into(), top.residual.into());
-        found.insert("hessian_step_error".into(), hessian.step_error().into());
+        found.insert("hessian_step_error".into(), step_error.into());
         detail.insert("hessian".into(), json!({"inputs": rows.len(), "products": top.products}));
     }
     Ok((found, detail))

@@ -17,7 +17,7 @@ use pudica_probe::{Estimate, Nudge, Plan, Profile};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::config::{DataConfig, StudyConfig};
+use super::config::{DataConfig, MeasureConfig, StudyConfig};
 use super::material::{Batch, Material, TrainingBatch, Watch, pack, sample};
 use super::point::Site;
 use super::{how_to_get, unknown_data};
@@ -25,6 +25,23 @@ use crate::error::{Error, Result};
 
 /// Steps of a PGD attack.
 const PGD_STEPS: usize = 10;
+
+/// The attacks that are asked for, by name.
+fn attacks(measure: &MeasureConfig) -> Result<Vec<(String, Attack)>> {
+    // Distances are of pixels from 0 to 1; the network's go from -1 to 1.
+    let linf = measure.adversarial()?.into_iter().flat_map(|far| {
+        let (fgsm, pgd) = (Attack::fgsm(Norm::Linf, 2.0 * far), Attack::pgd(Norm::Linf, 2.0 * far, PGD_STEPS));
+        [(format!("fgsm_linf_{far}"), fgsm), (format!("pgd_linf_{far}"), pgd)]
+    });
+    let l2 = measure.adversarial_l2()?.into_iter();
+    let l2 = l2.map(|far| (format!("pgd_l2_{far}"), Attack::pgd(Norm::L2, 2.0 * far, PGD_STEPS)));
+    Ok(linf.chain(l2).collect())
+}
+
+/// Passes of one image under attack: two predictions, and a gradient for each step.
+fn passes(attack: &Attack) -> f64 {
+    (2 + 3 * attack.steps) as f64
+}
 
 /// A data set of images.
 pub(super) struct ImageMaterial {
@@ -298,23 +315,21 @@ impl Material for ImageMaterial {
         watch: &Watch,
     ) -> Result<BTreeMap<String, Site>> {
         let measure = &config.measure;
-        // Distances are of pixels from 0 to 1; the network's go from -1 to 1.
-        let linf = measure.adversarial()?.into_iter().flat_map(|far| {
-            let (fgsm, pgd) = (Attack::fgsm(Norm::Linf, 2.0 * far), Attack::pgd(Norm::Linf, 2.0 * far, PGD_STEPS));
-            [(format!("fgsm_linf_{far}"), fgsm), (format!("pgd_linf_{far}"), pgd)]
-        });
-        let l2 = measure.adversarial_l2()?.into_iter();
-        let l2 = l2.map(|far| (format!("pgd_l2_{far}"), Attack::pgd(Norm::L2, 2.0 * far, PGD_STEPS)));
         let rows = sample(self.count(Split::Test), measure.adversarial_images, config.data.seed, "measure/attacked");
         let mut found = BTreeMap::new();
-        for (name, attack) in linf.chain(l2) {
+        for (name, attack) in attacks(measure)? {
             let batches = rows.chunks(pack(model.device())).take_while(|_| !watch.stopped());
             let batches = batches.map(|rows| self.batch(Split::Test, rows));
             let attacked = accuracy_under_attack(model, batches, &attack, config.seed);
-            watch.made((rows.len() * (2 + 3 * attack.steps)) as f64)?;
+            watch.made(rows.len() as f64 * passes(&attack))?;
             found.insert(name, site(&attacked?.robust));
         }
         Ok(found)
+    }
+
+    fn attack_passes(&self, config: &StudyConfig) -> f64 {
+        // Settings that make no attacks are refused before anything is computed.
+        attacks(&config.measure).map_or(0.0, |all| all.iter().map(|(_, attack)| passes(attack)).sum())
     }
 
     fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {

@@ -75,6 +75,11 @@ pub(super) trait Material {
         Ok(BTreeMap::new())
     }
 
+    /// Passes of one input in all attacks on it.
+    fn attack_passes(&self, _: &StudyConfig) -> f64 {
+        0.0
+    }
+
     /// Splits of which not all that is published was found: their names, and how many inputs were found of how many.
     fn incomplete(&self) -> Vec<(&'static str, usize, usize)>;
 

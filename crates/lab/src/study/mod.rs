@@ -7,6 +7,7 @@
 //! The folders are those of [`crate::store`]: every evaluation is a [`Point`], one line of a run's metrics.
 
 mod config;
+mod curvature;
 mod evaluate;
 mod execute;
 mod images;

@@ -9,6 +9,7 @@ use pudica_nn::classifier::{Beside, Classifier, Learner};
 use serde_json::{Map, Value};
 
 use super::config::StudyConfig;
+use super::curvature;
 use super::evaluate::{evaluate, last_measures};
 use super::material::{Material, Watch};
 use super::point::Point;
@@ -103,7 +104,13 @@ impl Passes {
             true => some(measure.sharpness_inputs, Split::Train) * (1 + measure.sharpness_draws) as f64,
             false => 0.0,
         };
-        let total = step * course.steps as f64 + evaluation * course.evaluations(config) as f64 + sharpness;
+        let attacks = some(measure.adversarial_images, Split::Test) * material.attack_passes(config);
+        let hessian = match measure.hessian {
+            true => curvature::passes(some(measure.hessian_inputs, Split::Train)),
+            false => 0.0,
+        };
+        let end = sharpness + attacks + hessian;
+        let total = step * course.steps as f64 + evaluation * course.evaluations(config) as f64 + end;
         Passes { step, evaluation, total }
     }
 
