@@ -42,7 +42,7 @@ pub struct LossHessian<'a, C: Classifier, E = f32> {
 /// Lengths of the step that are tried, as parts of the length of the weights. Those of f64 end where they pass no kink any more; f32 has lost its
 /// digits there.
 const STEPS_F32: &[f64] = &[3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4];
-const STEPS_F64: &[f64] = &[1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
+const STEPS_F64: &[f64] = &[1e-2, 1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12];
 /// One to begin with.
 const MIDDLE: f64 = 3e-3;
 
@@ -68,7 +68,7 @@ impl<'a, C: Classifier, E: Element + Into<f64>> LossHessian<'a, C, E> {
     }
 
     /// How much a product may be off because of the step, as a part of its length: the change from the next
-    /// longer step, three to ten times as long.
+    /// longer step, three to a hundred times as long.
     pub fn step_error(&self) -> f64 {
         self.step_error
     }
