@@ -322,7 +322,7 @@ pub fn report(arguments: &Report) -> Outcome {
 fn tell(tally: &Tally, page: &Path) {
     let parts = [
         (tally.converged, "converged"),
-        (tally.discarded, "did not converge and are left out of figures"),
+        (tally.discarded, "not converged (left out of figures)"),
         (tally.failed, "failed"),
         (tally.skipped, "skipped"),
         (tally.remaining, "not made yet"),
