@@ -169,20 +169,24 @@ fn losses_agree_over_a_hundred_steps() {
     }
 }
 
-/// Whole trajectories in f32 follow each other only where nothing comes of an ulp. At width 128 two f32 computations that differ by
-/// one part by 3e-4 to 3.5e-2 within 100 steps: a ReLU's input passes 0 in one and not in the other, and AdamW scales that up. On the
-/// training set of 24 strings one does so around step 70: there an H200 is 1.1e-4 off, and so is the reference itself from weights
-/// an ulp away. So these two are asked in f64, and in f32 step by step.
+/// Seen to fail on an H200 in two cases: at width 128 (2.8e-4) and on the training set of 24 strings (1.1e-4). Two f32 computations that
+/// differ by an ulp part by as much there, burn's own too: a ReLU's input passes 0 in one and not in the other, and AdamW scales that up.
+/// That excuses nothing here; the tests beside this one ask the same in f64, and in f32 step by step, and pass.
 #[test]
-fn losses_in_f32_agree_over_a_hundred_steps_where_an_ulp_stays_one() {
+fn losses_in_f32_agree_over_a_hundred_steps() {
     if !there_is_a_gpu() {
         return;
     }
-    for case in cases().into_iter().filter(|case| case.shape.encoder.d < 128 && case.set != Some(24)) {
+    let mut failures = Vec::new();
+    for case in cases() {
         let off = apart(&case, Precision::F32);
         eprintln!("{}: {off:.2e}", case.name());
-        assert!(off <= 1e-4, "{}: off by {off:.2e}", case.name());
+        // Also where it is not a number.
+        if off.is_nan() || off > 1e-4 {
+            failures.push(format!("{}: off by {off:.2e}", case.name()));
+        }
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 /// Along the reference's way: from each of its states, the loss that the GPU finds there. Seen on an H200 at most 5e-6 off, where a loss is
