@@ -112,10 +112,9 @@ impl Net<'_> {
         };
         let strings =
             [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
-        let shared = 2 * (ff + d) * (d + 8) + 4 * (d + 16 * d);
         // The sums of after * norm1, where a kernel has made them already: parts for each replica.
         let mut along = (0, 0);
-        if self.cuda.has_tensor_kernels(shared) {
+        if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d) {
             let blocks = tile_blocks(rows);
             self.cuda.count_flops((4 * r * rows * d * ff) as f64);
             self.cuda.launch(
@@ -123,7 +122,7 @@ impl Net<'_> {
                 Grid {
                     blocks: (blocks as u32, r as u32, 1),
                     threads: THREADS as u32,
-                    shared: shared as u32,
+                    shared,
                     numbers: (5 * r * rows * d) as f64,
                 },
                 &[

@@ -26,6 +26,15 @@ pub(super) fn number_bytes(precision: Precision) -> usize {
     }
 }
 
+/// How many halves stand for a number in the kernels on tensor cores (tensor.cu): one has TF32's digits, two have nearly f32's.
+fn halves_a_factor(precision: Precision) -> Option<usize> {
+    match precision {
+        Precision::Tf32 => Some(1),
+        Precision::F32 => Some(2),
+        Precision::F64 => None,
+    }
+}
+
 /// Widths beyond this need more shared memory than every GPU has: norm1_backward keeps 24 numbers a column in 48 KiB.
 pub(super) fn largest_width(precision: Precision) -> usize {
     (48 << 10) / (24 * number_bytes(precision))
@@ -42,9 +51,12 @@ const SOURCES: &[&str] = &[
     include_str!("kernels/optimiser.cu"),
 ];
 
-/// The kernels on tensor cores, for TF32 and the paper's width.
-const TENSOR_SOURCES: &[&str] =
-    &[include_str!("kernels/first_layer.cu"), include_str!("kernels/feed_forward_backward.cu")];
+/// The kernels on tensor cores, for the paper's width.
+const TENSOR_SOURCES: &[&str] = &[
+    include_str!("kernels/tensor.cu"),
+    include_str!("kernels/first_layer.cu"),
+    include_str!("kernels/feed_forward_backward.cu"),
+];
 
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
 const BLAS_WORKSPACE: usize = 64 << 20;
@@ -56,13 +68,21 @@ pub(super) struct Cuda {
     _workspace: CudaSlice<u8>,
     kernels: HashMap<&'static str, CudaFunction>,
     precision: Precision,
-    /// Bytes of shared memory that a block of `first_layer` or `feed_forward_backward` may have; nothing where those kernels are not
-    /// for this GPU, shape and precision.
-    tensor_kernels: Option<usize>,
+    /// Nothing where the kernels on tensor cores are not for this GPU, shape and precision.
+    tensor_kernels: Option<TensorKernels>,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
     bytes: Cell<f64>,
+}
+
+/// The kernels `first_layer` and `feed_forward_backward`.
+#[derive(Clone, Copy)]
+struct TensorKernels {
+    /// Halves that stand for a number: PARTS in tensor.cu.
+    parts: usize,
+    /// Bytes of shared memory that a block may have.
+    most_shared: usize,
 }
 
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
@@ -170,7 +190,9 @@ impl Cuda {
             format!("-DCONCAT={}", u8::from(concat)),
             format!("-DNUMBER={}", if precision == Precision::F64 { "double" } else { "float" }),
         ]);
-        let on_tensor_cores = precision == Precision::Tf32 && d == 128 && ff == 128 && major >= 8;
+        let halves = halves_a_factor(precision);
+        options.extend(halves.map(|parts| format!("-DPARTS={parts}")));
+        let on_tensor_cores = halves.is_some() && d == 128 && ff == 128 && major >= 8;
         let sources = [SOURCES, if on_tensor_cores { TENSOR_SOURCES } else { &[] }].concat().concat();
         let options = CompileOptions { options, ..Default::default() };
         let program = nvrtc::compile_ptx_with_opts(sources, options)
@@ -188,7 +210,7 @@ impl Cuda {
                 function.set_attribute(attribute, most).map_err(failed)?;
                 kernels.insert(name, function);
             }
-            tensor_kernels = Some(most as usize);
+            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize });
         }
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
@@ -206,9 +228,12 @@ impl Cuda {
         Ok(Self { stream, blas, _workspace: workspace, kernels, precision, tensor_kernels, name, flops, bytes })
     }
 
-    /// Whether the kernels on tensor cores are there and can have this much shared memory.
-    pub(super) fn has_tensor_kernels(&self, shared: usize) -> bool {
-        self.tensor_kernels.is_some_and(|most| shared <= most)
+    /// The shared memory of a block of a kernel on tensor cores that keeps this many factors and floats there; nothing where there is no
+    /// such kernel or it cannot have as much.
+    pub(super) fn tensor_memory(&self, factors: usize, floats: usize) -> Option<u32> {
+        let TensorKernels { parts, most_shared } = self.tensor_kernels?;
+        let bytes = 2 * parts * factors + size_of::<f32>() * floats;
+        (bytes <= most_shared).then_some(bytes as u32)
     }
 
     /// Operations of products that a kernel does itself, for the record.

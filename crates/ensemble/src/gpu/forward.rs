@@ -7,7 +7,7 @@ use crate::EnsembleError;
 
 pub(super) const THREADS: usize = 256;
 
-/// Rows that a block of the kernels on tensor cores does at a time: TILE in first_layer.cu.
+/// Rows that a block of the kernels on tensor cores does at a time: TILE in tensor.cu.
 const TILE: usize = 128;
 
 /// How many times it does so: enough to earn back the loading of its matrices, few enough that blocks end together.
@@ -62,10 +62,9 @@ impl Net<'_> {
     /// Fills `a` with the forward pass: with all that the way back needs, or only what leads to outputs and norms.
     pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
         self.tables(inputs, a)?;
-        let shared = self.first_layer_memory();
-        match self.dims.n <= 32 && self.cuda.has_tensor_kernels(shared) {
-            true => self.first_layer(inputs, a, keep, shared)?,
-            false => {
+        match self.first_layer_memory() {
+            Some(shared) => self.first_layer(inputs, a, keep, shared)?,
+            None => {
                 self.table_attention(inputs, a)?;
                 self.feed_forward(inputs, a, 0)?;
             }
@@ -130,28 +129,35 @@ impl Net<'_> {
         Ok(())
     }
 
-    /// Bytes of shared memory of a block of `first_layer`, laid out as there.
-    fn first_layer_memory(&self) -> usize {
+    /// Bytes of shared memory of a block of `first_layer`, laid out as there; nothing where layer 1 is computed otherwise.
+    fn first_layer_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, ff, .. } = *self.dims;
-        let pitch = self.dims.mixed().next_multiple_of(16) + 8;
-        2 * (d * pitch + (ff + d) * (d + 8) + TILE * pitch) + 4 * (5 * d + 4 * n * n * heads)
+        let (columns, pitch) = self.mix_columns();
+        let factors = d * pitch + 2 * ff * d;
+        let floats = 4 * d + 4 * n * n * heads + columns;
+        if n <= 32 { self.cuda.tensor_memory(factors, floats) } else { None }
+    }
+
+    /// Columns of the mixing matrix and numbers from one of its values' rows to the next, as `first_layer` has them.
+    fn mix_columns(&self) -> (usize, usize) {
+        (self.dims.mixed().next_multiple_of(16), self.dims.mixed().next_multiple_of(64))
     }
 
     /// Layer 1 from the tables on, in one kernel.
-    fn first_layer(&self, inputs: &Inputs, a: &Activations, keep: bool, shared: usize) -> Result<(), EnsembleError> {
+    fn first_layer(&self, inputs: &Inputs, a: &Activations, keep: bool, shared: u32) -> Result<(), EnsembleError> {
         let Dims { n, d, ff, .. } = *self.dims;
         let (r, m, mixed) = (a.replicas, self.dims.positions(0), self.dims.mixed());
         let (rows, own, places) = (a.strings * m, &a.layers[0], &self.places.layers[0]);
         self.fold(inputs, a, 0)?;
         let kept = |at: u64| pointer(if keep { at } else { 0 });
-        let columns = mixed.next_multiple_of(16);
+        let (columns, pitch) = self.mix_columns();
         self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
         self.cuda.launch(
             "first_layer",
             Grid {
                 blocks: (tile_blocks(rows) as u32, r as u32, 1),
                 threads: THREADS as u32,
-                shared: shared as u32,
+                shared,
                 numbers: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,
             },
             &[
@@ -179,6 +185,7 @@ impl Net<'_> {
                 int(m),
                 int(inputs.sets),
                 int(columns),
+                int(pitch),
             ],
         )
     }

@@ -1,62 +1,6 @@
-// The whole first layer of one tile of rows in registers, for D = FF = 128 and n <= 32, on tensor cores (compute capability 8.0 on).
+// The whole first layer of one tile of rows in registers, for D = FF = 128 and n <= 32, on tensor cores (tensor.cu).
 //
-// Factors are rounded to f16, which keeps as many digits as TF32 does; everything between the products is f32. A block keeps the
-// matrices of one replica in shared memory and walks through tiles of 128 rows (b, i), each warp with 16 of them. The output of one
-// product has, lane by lane, the layout that the next one wants its input in, so rows never leave their warp.
-
-#if D == 128 && FF == 128 && __CUDA_ARCH__ >= 800
-#define TILE 128
-#define LONG (D + 8) // a row of 128 halves, padded so that eight rows start in different banks
-
-__device__ __forceinline__ u32 halves(float low, float high) {
-    u32 both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
-__device__ __forceinline__ float from_half(unsigned short half) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
-    return value;
-}
-
-// Of a matrix that does not change: the compiler may load it early.
-__device__ __forceinline__ void load_four(u32* v, u32 address) {
-    asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                 : "r"(address));
-}
-
-// Of what was just written: in its place.
-__device__ __forceinline__ void load_four_now(u32* v, u32 address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-                 : "r"(address)
-                 : "memory");
-}
-
-__device__ __forceinline__ void multiply_add(float* c, const u32* a, u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a matrix [128, pitch] of halves.
-__device__ __forceinline__ void product_step(float (*c)[4], const u32* a, u32 matrix, int pitch, int k, int lane) {
-    u32 own = matrix + 2 * ((lane / 16 * 8 + lane % 8) * pitch + k + lane / 8 % 2 * 8);
-#pragma unroll
-    for (int t = 0; t < 16; t += 2) {
-        u32 b[4];
-        load_four(b, own + 2 * t * 8 * pitch);
-        multiply_add(c[t], a, b[0], b[1]);
-        multiply_add(c[t + 1], a, b[2], b[3]);
-    }
-}
-
-__device__ __forceinline__ float sum_over_quad(float v) {
-    v += __shfl_xor_sync(0xffffffffu, v, 1);
-    return v + __shfl_xor_sync(0xffffffffu, v, 2);
-}
+// A block keeps the matrices of one replica in shared memory and walks through tiles of 128 rows (b, i), each warp with 16 of them.
 
 // Both rows of a lane, in place: s -> xhat.
 __device__ __forceinline__ void normalise_pair(float (*v)[4], float* var) {
@@ -79,173 +23,199 @@ __device__ __forceinline__ void normalise_pair(float (*v)[4], float* var) {
     }
 }
 
-// Both rows of a lane into an array [rows, 128].
-__device__ __forceinline__ void store_pair(float* out, float (*v)[4], u32 first, u32 rows, int lane) {
-    u32 row = first + lane / 4;
-    out += (u64)row * D + lane % 4 * 2;
+// Attention weights without an exponential for each: a block makes a table of exp(score - the largest of its row of the table of scores),
+// and a string's weights are its entries over their sum. Where that sum is below this, the largest is not among the string's scores, its
+// entries have lost digits, and the weights are computed from the scores and the string's own largest.
+#define LEAST_SUM 0x1p-20f
+
+// Sums over the positions j of a row (b, i), four lanes together: for each head that of the entries at `own`, those of (b, i)'s token; the
+// next head's lie 4 n^2 further.
+__device__ __forceinline__ void sum_of_row(float* sum, const float* own, u32 mask, int n, int lane) {
 #pragma unroll
-    for (int t = 0; t < 16; t++) {
-        if (row < rows) *(float2*)(out + t * 8) = make_float2(v[t][0], v[t][1]);
-        if (row + 8 < rows) *(float2*)(out + 8 * D + t * 8) = make_float2(v[t][2], v[t][3]);
+    for (int head = 0; head < HEADS; head++, own += 4 * n * n) {
+        sum[head] = 0.f;
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            int j = k * 4 + lane % 4;
+            if (j < n) sum[head] += own[j + (mask >> j & 1) * n];
+        }
+        sum[head] = sum_over_quad(sum[head]);
     }
 }
 
-// From scores S and values V [R, HEADS * 2n, D], folded W and b, to norm2 [R, B * m, D]; `columns` is HEADS * 2n rounded up to 16.
-// Where mix is given, what the way back needs is stored too: mix, norm1, hidden.
+// The same from the scores at `own`, with the largest of a row's own.
+__device__ __forceinline__ void softmax_of_row(float* largest, float* sum, const float* own, u32 mask, int n, int lane) {
+    for (int head = 0; head < HEADS; head++, own += 4 * n * n) {
+        float most = -3.4e38f, total = 0.f;
+        for (int j = lane % 4; j < n; j += 4) most = fmaxf(most, own[j + (mask >> j & 1) * n]);
+        most = max_over_quad(most);
+        for (int j = lane % 4; j < n; j += 4) total += expf(own[j + (mask >> j & 1) * n] - most);
+        largest[head] = most;
+        sum[head] = sum_over_quad(total);
+    }
+}
+
+// From scores S and values V [R, HEADS * 2n, D], folded W and b, to norm2 [R, B * m, D]. `columns` is HEADS * 2n rounded up to 16, `pitch`
+// to 64. Where mix is given, what the way back needs is stored too: mix, norm1, hidden.
 extern "C" __global__ void __launch_bounds__(256, 1)
     first_layer(float* mix, float* norm1, float* var1, float* hidden, float* norm2, float* var2, const float* S, const float* V,
                 const float* E, const float* W, const float* bias1, const float* params, u64 P, u64 out_bias, u64 weight2, u64 bias2,
-                u64 scale1, u64 shift1, const u8* bits, int B, int n, int m, int sets, int columns) {
+                u64 scale1, u64 shift1, const u8* bits, int B, int n, int m, int sets, int columns, int pitch) {
     extern __shared__ __align__(16) u8 memory[];
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y, pitch = columns + 8, mixed = HEADS * 2 * n;
-    unsigned short *values = (unsigned short*)memory, *first = values + D * pitch, *second = first + FF * LONG, *tile = second + D * LONG;
-    float* vectors = (float*)(tile + TILE * pitch); // out bias, bias1, bias2, scale1, shift1
-    float* scores = vectors + 5 * D;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y, mixed = HEADS * 2 * n;
+    unsigned short *values = (unsigned short*)memory, *first = values + PARTS * D * pitch, *second = first + PARTS * FF * D;
+    float* vectors = (float*)(second + PARTS * D * FF); // out bias, bias1, scale1, shift1 + bias2
+    float* table = vectors + 4 * D;                     // [HEADS, 2n, 2n]
+    u32* place = (u32*)(table + HEADS * 4 * n * n);     // of a column of mix: where its entries lie, and its j, x, head
     const float* own = params + r * P;
 
+    // Powers of two for the matrices, and one over them.
+    float scale_v, inverse_v, scale_1, inverse_1, scale_2, inverse_2;
+    power_for_matrix(V + (u64)r * mixed * D, mixed * D, vectors, &scale_v, &inverse_v);
+    power_for_matrix(W + (u64)r * FF * D, FF * D, vectors, &scale_1, &inverse_1);
+    power_for_matrix(own + weight2, D * FF, vectors, &scale_2, &inverse_2);
 #pragma unroll 8
     for (int k = threadIdx.x; k < D * columns; k += 256) {
         int t = k / D, c = k % D;
-        values[c * pitch + t] = (unsigned short)halves(t < mixed ? V[((u64)r * mixed + t) * D + c] : 0.f, 0.f);
+        put_right(values, pitch, c, t, t < mixed ? V[((u64)r * mixed + t) * D + c] * scale_v : 0.f);
     }
 #pragma unroll 8
-    for (int k = threadIdx.x; k < FF * D / 2; k += 256) {
-        int row = k / (D / 2), c = k % (D / 2) * 2;
-        float2 w = *(const float2*)(W + ((u64)r * FF + row) * D + c), w2 = *(const float2*)(own + weight2 + row * FF + c);
-        *(u32*)(first + row * LONG + c) = halves(w.x, w.y);
-        *(u32*)(second + row * LONG + c) = halves(w2.x, w2.y);
+    for (int k = threadIdx.x; k < FF * D; k += 256) {
+        put_right(first, D, k / D, k % D, W[(u64)r * FF * D + k] * scale_1);
+        put_right(second, FF, k / FF, k % FF, own[weight2 + k] * scale_2);
     }
     for (int k = threadIdx.x; k < D; k += 256) {
-        vectors[k] = own[out_bias + k], vectors[D + k] = bias1[(u64)r * FF + k], vectors[2 * D + k] = own[bias2 + k];
-        vectors[3 * D + k] = own[scale1 + k], vectors[4 * D + k] = own[shift1 + k];
+        vectors[k] = own[out_bias + k], vectors[D + k] = bias1[(u64)r * FF + k];
+        vectors[2 * D + k] = own[scale1 + k], vectors[3 * D + k] = own[shift1 + k] + own[bias2 + k];
     }
-#pragma unroll 8
-    for (int k = threadIdx.x; k < HEADS * 4 * n * n; k += 256) scores[k] = S[(u64)r * HEADS * 4 * n * n + k];
-    for (int k = threadIdx.x; k < TILE * pitch / 2; k += 256) ((u32*)tile)[k] = 0; // the padding stays zero
+    const float* scores = S + (u64)r * HEADS * 4 * n * n;
+    for (int line = warp; line < HEADS * 2 * n; line += 8) {
+        float most = -3.4e38f;
+        for (int t = lane; t < 2 * n; t += 32) most = fmaxf(most, scores[line * 2 * n + t]);
+        most = max_over_warp(most);
+        for (int t = lane; t < 2 * n; t += 32) table[line * 2 * n + t] = expf(scores[line * 2 * n + t] - most);
+    }
+    for (int k = threadIdx.x; k < columns; k += 256) {
+        int head = k / (2 * n), t = k % (2 * n);
+        place[k] = (head * 4 * n * n + t) | t % n << 16 | t / n << 21 | head << 22;
+    }
     __syncthreads();
 
     u32 values_at = (u32)__cvta_generic_to_shared(values), first_at = (u32)__cvta_generic_to_shared(first);
-    u32 second_at = (u32)__cvta_generic_to_shared(second);
-    unsigned short* part = tile + warp * 16 * pitch;
-    u32 part_at = (u32)__cvta_generic_to_shared(part);
-    u32 rows = B * m;
+    u32 second_at = (u32)__cvta_generic_to_shared(second), rows = B * m;
     const u8* strings = bits + (u64)(r % sets) * B * n;
 
     for (u32 begin = blockIdx.x * TILE + warp * 16; begin - warp * 16 < rows; begin += gridDim.x * TILE) {
-        // Attention weights of this warp's 16 rows: two lanes a row, each with half of the positions j.
-        u32 mine = min(begin + lane / 2, rows - 1), string = mine / m, i = n - m + mine % m, mask = 0;
+        u32 row[2], mask[2] = {}, line[2], string = begin / m, position = begin % m;
+        const float* token[2];
+        float largest[2][HEADS] = {}, factor[2][HEADS];
+        bool enough = true;
 #pragma unroll
         for (int k = 0; k < 16; k++) {
-            u32 b = __shfl_sync(0xffffffffu, string, 2 * k);
-            u32 ones = __ballot_sync(0xffffffffu, lane < n && strings[b * n + lane]);
-            mask = lane / 2 == k ? ones : mask;
+            u32 ones = __ballot_sync(FULL, lane < n && strings[min(string, B - 1) * n + lane]);
+            mask[k / 8] = lane / 4 == k % 8 ? ones : mask[k / 8];
+            if (++position == m) position = 0, string++;
         }
-        int share = (n + 1) / 2, from = lane % 2 * share;
-#pragma unroll 1
-        for (int head = 0; head < HEADS; head++) {
-            const float* row = scores + head * 4 * n * n + ((mask >> i & 1) * n + i) * 2 * n;
-            unsigned short* to = part + lane / 2 * pitch + head * 2 * n;
-            float e[16], largest = -3.4e38f, sum = 0.f;
-#pragma unroll
-            for (int k = 0; k < 16; k++) {
-                int j = from + k;
-                e[k] = k < share && j < n ? row[j + (mask >> j & 1) * n] : -3.4e38f;
-                largest = fmaxf(largest, e[k]);
-            }
-            largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-#pragma unroll
-            for (int k = 0; k < 16; k++)
-                if (k < share) {
-                    e[k] = expf(e[k] - largest);
-                    sum += e[k];
-                }
-            sum = 1.f / (sum + __shfl_xor_sync(0xffffffffu, sum, 1));
-#pragma unroll
-            for (int k = 0; k < 16; k++) {
-                int j = from + k, x = mask >> j & 1;
-                if (k < share && j < n) {
-                    to[j + x * n] = (unsigned short)halves(e[k] * sum, 0.f);
-                    to[j + n - x * n] = 0;
-                }
-            }
-        }
-        __syncwarp();
-        if (mix)
-            for (int k = 0; k < 16 && begin + k < rows; k++)
-                for (int c = lane; c < mixed; c += 32)
-                    mix[((u64)r * rows + begin + k) * mixed + c] = from_half(part[k * pitch + c]);
-
-        // Values, residual, first norm.
-        float x1[16][4] = {}, var[2];
-        for (int k = 0; k < columns; k += 16) {
-            u32 a[4];
-            load_four_now(a, part_at + 2 * ((lane / 8 % 2 * 8 + lane % 8) * pitch + k + lane / 16 * 8));
-            product_step(x1, a, values_at, pitch, k, lane);
-        }
-        __syncwarp();
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            u32 row = min(begin + lane / 4 + half * 8, rows - 1), b = row / m, i = n - m + row % m;
-            const float* e = E + ((u64)r * 2 * n + strings[b * n + i] * n + i) * D;
+            row[half] = begin + lane / 4 + half * 8;
+            u32 i = n - m + min(row[half], rows - 1) % m, t = (mask[half] >> i & 1) * n + i;
+            line[half] = t * 2 * n;
+            token[half] = E + ((u64)r * 2 * n + t) * D;
+            sum_of_row(factor[half], table + line[half], mask[half], n, lane);
+#pragma unroll
+            for (int head = 0; head < HEADS; head++) enough = enough && factor[half][head] > LEAST_SUM;
+        }
+        enough = __all_sync(FULL, enough);
+        if (!enough)
+            for (int half = 0; half < 2; half++)
+                softmax_of_row(largest[half], factor[half], scores + line[half], mask[half], n, lane);
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int head = 0; head < HEADS; head++) factor[half][head] = 1.f / factor[half][head];
+
+        // Attention weights times values.
+        float x1[16][4] = {}, var[2];
+        for (int k = 0; k < columns; k += 16) {
+            u32 a[PARTS][4];
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                int half = q % 2, c = k + q / 2 * 8 + lane % 4 * 2;
+                float p[2] = {};
+                if (c < mixed) {
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        u32 where = place[c + e], j = where >> 16 & 31, x = where >> 21 & 1, head = where >> 22;
+                        float most = largest[half][0], by = factor[half][0];
+#pragma unroll
+                        for (int h = 1; h < HEADS; h++)
+                            most = head == h ? largest[half][h] : most, by = head == h ? factor[half][h] : by;
+                        if ((mask[half] >> j & 1) == x) {
+                            u32 at = line[half] + (where & 0xffff);
+                            p[e] = (enough ? table[at] : expf(scores[at] - most)) * by;
+                        }
+                    }
+                    if (mix && row[half] < rows)
+                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + c) = make_float2(p[0], p[1]);
+                }
+                put_left(a, q, p[0] * FACTOR, p[1] * FACTOR);
+            }
+            product_step(x1, a, values_at, pitch, k, lane);
+        }
+
+        // Residual, first norm.
+#pragma unroll
+        for (int half = 0; half < 2; half++)
 #pragma unroll
             for (int t = 0; t < 16; t++) {
                 int c = t * 8 + lane % 4 * 2;
-                float2 token = *(const float2*)(e + c);
-                x1[t][half * 2] = token.x + (x1[t][half * 2] + vectors[c]);
-                x1[t][half * 2 + 1] = token.y + (x1[t][half * 2 + 1] + vectors[c + 1]);
+                float2 e = *(const float2*)(token[half] + c);
+                x1[t][half * 2] = e.x + (x1[t][half * 2] * (inverse_v / FACTOR) + vectors[c]);
+                x1[t][half * 2 + 1] = e.y + (x1[t][half * 2 + 1] * (inverse_v / FACTOR) + vectors[c + 1]);
             }
-        }
         normalise_pair(x1, var);
-        u32 row = begin + lane / 4;
-        if (lane % 4 == 0) {
-            if (row < rows) var1[(u64)r * rows + row] = var[0];
-            if (row + 8 < rows) var1[(u64)r * rows + row + 8] = var[1];
-        }
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (lane % 4 == 0 && row[half] < rows) var1[(u64)r * rows + row[half]] = var[half];
         if (mix) store_pair(norm1 + (u64)r * rows * D, x1, begin, rows, lane);
 
-        // Feed-forward block.
-        float h[16][4];
+        // Feed-forward block: hidden layer. No number of a normalised row exceeds sqrt(128).
+        float h[16][4], up[2] = {FACTOR, FACTOR}, down[2];
 #pragma unroll
         for (int t = 0; t < 16; t++) {
             int c = t * 8 + lane % 4 * 2;
-            h[t][0] = h[t][2] = vectors[D + c], h[t][1] = h[t][3] = vectors[D + c + 1];
+            h[t][0] = h[t][2] = vectors[D + c] * (FACTOR * scale_1), h[t][1] = h[t][3] = vectors[D + c + 1] * (FACTOR * scale_1);
         }
-#pragma unroll
-        for (int t = 0; t < 16; t += 2) {
-            u32 a[4] = {halves(x1[t][0], x1[t][1]), halves(x1[t][2], x1[t][3]), halves(x1[t + 1][0], x1[t + 1][1]),
-                        halves(x1[t + 1][2], x1[t + 1][3])};
-            product_step(h, a, first_at, LONG, t * 8, lane);
-        }
+        product(h, x1, up, first_at, lane);
 #pragma unroll
         for (int t = 0; t < 16; t++)
 #pragma unroll
-            for (int k = 0; k < 4; k++) h[t][k] = fmaxf(h[t][k], 0.f);
+            for (int k = 0; k < 4; k++) h[t][k] = fmaxf(h[t][k] * (inverse_1 / FACTOR), 0.f);
         if (mix) store_pair(hidden + (u64)r * rows * FF, h, begin, rows, lane);
-        u32 packed[16][2];
-#pragma unroll
-        for (int t = 0; t < 16; t++) packed[t][0] = halves(h[t][0], h[t][1]), packed[t][1] = halves(h[t][2], h[t][3]);
 
         // Residual into the sum the second product is added to; second norm.
+        largest_of_rows(h, var);
+#pragma unroll
+        for (int half = 0; half < 2; half++) power_for(var[half], SMALL_WEIGHT, &up[half], &down[half]);
 #pragma unroll
         for (int t = 0; t < 16; t++) {
             int c = t * 8 + lane % 4 * 2;
 #pragma unroll
             for (int k = 0; k < 4; k++) {
                 int at = c + k % 2;
-                x1[t][k] = x1[t][k] * vectors[3 * D + at] + vectors[4 * D + at] + vectors[2 * D + at];
+                x1[t][k] = (x1[t][k] * vectors[2 * D + at] + vectors[3 * D + at]) * (up[k / 2] * scale_2);
             }
         }
+        product(x1, h, up, second_at, lane);
 #pragma unroll
-        for (int t = 0; t < 16; t += 2) {
-            u32 a[4] = {packed[t][0], packed[t][1], packed[t + 1][0], packed[t + 1][1]};
-            product_step(x1, a, second_at, LONG, t * 8, lane);
-        }
+        for (int t = 0; t < 16; t++)
+#pragma unroll
+            for (int k = 0; k < 4; k++) x1[t][k] *= down[k / 2] * inverse_2;
         normalise_pair(x1, var);
-        if (lane % 4 == 0) {
-            if (row < rows) var2[(u64)r * rows + row] = var[0];
-            if (row + 8 < rows) var2[(u64)r * rows + row + 8] = var[1];
-        }
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (lane % 4 == 0 && row[half] < rows) var2[(u64)r * rows + row[half]] = var[half];
         store_pair(norm2 + (u64)r * rows * D, x1, begin, rows, lane);
     }
 }
-#endif

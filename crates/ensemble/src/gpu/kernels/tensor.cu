@@ -1,0 +1,156 @@
+// Matrix products on tensor cores (compute capability 8.0 on) for D = FF = 128, whose factors are f16 and whose sums are f32.
+//
+// PARTS is 1 for TF32: a factor is rounded to one half, which keeps as many digits as TF32 does. It is 2 for f32: a factor is the sum of
+// two halves, which is off by 2^-24 of it at most, as a rounded f32 is, and a product is three products of halves; the fourth, of both
+// small ones, would add 2^-24 of it. f16 has few exponents, so factors are scaled by powers of two, rows each by their own.
+//
+// A warp has 16 rows of 128 numbers in registers, as the products leave and want them: lane l holds of row l / 4 the columns
+// 8 t + l % 4 * 2 + {0, 1} in v[t][0], v[t][1], and of row l / 4 + 8 the same in v[t][2], v[t][3]; t = 0 .. 15. So the output of one
+// product is the input of the next without leaving its lane.
+
+#define TILE 128 // rows that a block does at a time
+#define FULL 0xffffffffu
+#define FACTOR 1024.f // rows and matrices are scaled so that their largest lies between this and its double
+
+__device__ __forceinline__ u32 halves(float low, float high) {
+    u32 both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+__device__ __forceinline__ float from_half(unsigned short half) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+
+// The numbers in place q of a left factor [PARTS][4]: each part is what those before it leave.
+__device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float high) {
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        u32 both = a[part][q] = halves(low, high);
+        low -= from_half((unsigned short)both), high -= from_half((unsigned short)(both >> 16));
+    }
+}
+
+// A right factor is a matrix [PARTS][128][pitch] of halves in shared memory, pitch 64 or 128, as out = in matrix^T reads it. Eight of its
+// numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks.
+__device__ __forceinline__ void put_right(unsigned short* matrix, int pitch, int row, int column, float value) {
+    int at = row * pitch + ((column / 8 ^ row % 8) * 8) + column % 8;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        unsigned short half = matrix[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
+        value -= from_half(half);
+    }
+}
+
+__device__ __forceinline__ void load_four(u32* v, u32 address) {
+    asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+        : "r"(address));
+}
+
+__device__ __forceinline__ void multiply_add(float* c, const u32* a, const u32* b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a right factor.
+__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane) {
+    u32 own = matrix + 2 * (lane / 16 * 8 + lane % 8) * pitch + 16 * ((k / 8 + lane / 8 % 2) ^ lane % 8);
+#pragma unroll
+    for (int t = 0; t < 16; t += 4) {
+        u32 b[8];
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            load_four(b, own + 2 * (part * 128 + t * 8) * pitch);
+            load_four(b + 4, own + 2 * (part * 128 + t * 8 + 16) * pitch);
+#pragma unroll
+            for (int left = 0; left < PARTS - part; left++)
+#pragma unroll
+                for (int s = 0; s < 4; s++) multiply_add(c[t + s], a[left], b + 2 * s);
+        }
+    }
+}
+
+// c += rows v, each times its factor, times a right factor of pitch 128.
+__device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const float* scale, u32 matrix, int lane) {
+#pragma unroll
+    for (int t = 0; t < 16; t += 2) {
+        u32 a[PARTS][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            int half = q % 2;
+            float* pair = v[t + q / 2] + half * 2;
+            put_left(a, q, pair[0] * scale[half], pair[1] * scale[half]);
+        }
+        product_step(c, a, matrix, 128, t * 8, lane);
+    }
+}
+
+__device__ __forceinline__ float sum_over_quad(float v) {
+    v += __shfl_xor_sync(FULL, v, 1);
+    return v + __shfl_xor_sync(FULL, v, 2);
+}
+
+__device__ __forceinline__ float max_over_quad(float v) {
+    v = fmaxf(v, __shfl_xor_sync(FULL, v, 1));
+    return fmaxf(v, __shfl_xor_sync(FULL, v, 2));
+}
+
+// The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
+__device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
+    u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
+    *scale = __uint_as_float((264u - exponent) << 23);
+    *inverse = __uint_as_float((exponent - 10u) << 23);
+}
+
+#define SMALL_WEIGHT 97u  // 2^-30
+#define SMALL_GRADIENT 40u // 2^-87
+
+// The largest of each of a lane's two rows.
+__device__ __forceinline__ void largest_of_rows(float (*v)[4], float* largest) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = 0.f;
+#pragma unroll
+        for (int t = 0; t < 16; t++) most = fmaxf(most, fmaxf(fabsf(v[t][half * 2]), fabsf(v[t][half * 2 + 1])));
+        largest[half] = max_over_quad(most);
+    }
+}
+
+// The power of two for a matrix of `size` numbers; every thread of the block gets it. `scratch` is for 8 floats.
+__device__ __forceinline__ void power_for_matrix(const float* matrix, int size, float* scratch, float* scale, float* inverse) {
+    float most = 0.f;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < size; k += 256) most = fmaxf(most, fabsf(matrix[k]));
+    most = max_over_warp(most);
+    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = most;
+    __syncthreads();
+    for (int k = 0; k < 8; k++) most = fmaxf(most, scratch[k]);
+    __syncthreads();
+    power_for(most, SMALL_WEIGHT, scale, inverse);
+}
+
+// Both rows of a lane into an array [rows, 128].
+__device__ __forceinline__ void store_pair(float* out, float (*v)[4], u32 first, u32 rows, int lane) {
+    u32 row = first + lane / 4;
+    out += (u64)row * D + lane % 4 * 2;
+#pragma unroll
+    for (int t = 0; t < 16; t++) {
+        if (row < rows) *(float2*)(out + t * 8) = make_float2(v[t][0], v[t][1]);
+        if (row + 8 < rows) *(float2*)(out + 8 * D + t * 8) = make_float2(v[t][2], v[t][3]);
+    }
+}
+
+// Both rows of a lane from an array [rows, 128]; rows beyond the last are those of the last.
+__device__ __forceinline__ void load_pair(float (*v)[4], const float* in, u32 first, u32 rows, int lane) {
+    u32 row = first + lane / 4;
+    const float *one = in + (u64)min(row, rows - 1) * D + lane % 4 * 2, *two = in + (u64)min(row + 8, rows - 1) * D + lane % 4 * 2;
+#pragma unroll
+    for (int t = 0; t < 16; t++) {
+        float2 a = *(const float2*)(one + t * 8), b = *(const float2*)(two + t * 8);
+        v[t][0] = a.x, v[t][1] = a.y, v[t][2] = b.x, v[t][3] = b.y;
+    }
+}
