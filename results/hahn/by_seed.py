@@ -67,6 +67,15 @@ for target in ("parity", "majority", "first", "mean"):
     spread = [stdev([row["sharpness"] for row in kept if low <= row["n"] < low + 9]) for low in (4, 22)]
     print(f"  standard deviation at n = 4..12 {spread[0]:.2g}, n = 22..30 {spread[1]:.2g}")
 
+for n in (16, 20, 24, 28):
+    own = [row for row in runs if row["target"] == "majority" and row["n"] == n]
+    again = [row["sharpness"] for row in read("length-scaling/repeated") if row["n"] == n]
+    told_as = lambda name, values: f"{name} {mean(values):.3f} ± {stdev(values) / math.sqrt(len(values)):.3f}"
+    print(f"MAJORITY n = {n}, mean sharpness:", "; ".join([
+        told_as("seeds 0..5", [row["sharpness"] for row in own if row["seed"] < 6]),
+        told_as("seeds 0..5 again", again),
+        told_as("seeds 6..9", [row["sharpness"] for row in own if row["seed"] > 5])]))
+
 print("## long-lengths")
 runs = read("long-lengths")
 lengths = sorted({row["n"] for row in runs})

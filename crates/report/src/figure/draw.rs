@@ -94,7 +94,7 @@ fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, place: usize) {
         frame.left, frame.top
     );
     for mark in &panel.marks {
-        draw_mark(svg, mark, frame, &x, &y);
+        draw_mark(svg, mark, panel, frame, &x, &y);
     }
     svg.push_str("</g>");
     if extent.is_empty() {
@@ -153,7 +153,7 @@ fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Rule
     text(svg, frame.left - 44.0, middle_y, "middle", &turned, &panel.y.label);
 }
 
-fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler) {
+fn draw_mark(svg: &mut String, mark: &Mark, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler) {
     let at = |px: f64, py: f64| x.at(px).zip(y.at(py));
     // The lower end of an interval may be below 0, which a log axis cannot show: it then ends at the frame.
     let low_at = |px: f64, low: f64| x.at(px).map(|at| (at, y.at(low).unwrap_or(frame.bottom)));
@@ -219,9 +219,20 @@ fn draw_mark(svg: &mut String, mark: &Mark, frame: &Frame, x: &Ruler, y: &Ruler)
             }
         }
         Mark::Level(value, name) => {
-            if let Some(at) = y.at(*value) {
-                line(svg, (frame.left, at), (frame.right, at), GREY, "stroke-dasharray=\"5 4\"");
-                text(svg, frame.right - 6.0, at - 5.0, "end", "font-size=\"11.5\" fill=\"#666\"", name);
+            if let Some(level) = y.at(*value) {
+                line(svg, (frame.left, level), (frame.right, level), GREY, "stroke-dasharray=\"5 4\"");
+                // Its name where fewer points are in the way.
+                let points: Vec<_> =
+                    panel.marks.iter().flat_map(Mark::extent).filter_map(|(px, py)| at(px, py)).collect();
+                let above = (level - 20.0)..=level;
+                let between = |left: f64, right: f64| {
+                    points.iter().filter(|(px, py)| (left..=right).contains(px) && above.contains(py)).count()
+                };
+                let width = text_width(name) + 12.0;
+                let on_the_left = between(frame.left, frame.left + width) < between(frame.right - width, frame.right);
+                let (start, anchor) =
+                    if on_the_left { (frame.left + 6.0, "start") } else { (frame.right - 6.0, "end") };
+                text(svg, start, level - 5.0, anchor, "font-size=\"11.5\" fill=\"#666\"", name);
             }
         }
         Mark::Moment(value) => {
