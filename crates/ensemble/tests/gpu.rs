@@ -177,19 +177,29 @@ fn losses_agree_over_a_hundred_steps() {
     }
 }
 
-/// To 1e-4, or as near as the reference comes to itself from weights an ulp away where that is further: in f32 rounding decides whether a
-/// ReLU's input passes 0, AdamW scales that up, and at width 128 no two computations stay together. (Seen on an H200 in the eleven cases: two
-/// where the reference does not keep 1e-4 against itself, width 128 and the training set of 24 strings.) The tests beside this one ask the
-/// same of every case in f64, and in f32 step by step.
+/// Seen to fail on an H200 in two cases: at width 128 (2.4e-4) and on the training set of 24 strings (1.1e-4). In f32 rounding decides
+/// whether a ReLU's input passes 0, and AdamW scales that up, so that no two computations stay together there: see the next test. That
+/// excuses nothing here. The same is asked of every case in f64 above, and in f32 step by step below.
 #[test]
 fn losses_in_f32_agree_over_a_hundred_steps() {
+    f32_losses_agree(|_| 1e-4);
+}
+
+/// Where they part by more than 1e-4, then by no more than the reference parts from itself.
+#[test]
+fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
+    f32_losses_agree(|case| reference_from_itself(case).max(1e-4));
+}
+
+/// A hundred losses to 1e-4, or to what `limit` allows where they are further apart.
+fn f32_losses_agree(limit: fn(&Case) -> f64) {
     if !there_is_a_gpu() {
         return;
     }
     let mut failures = Vec::new();
     for case in cases() {
         let off = apart(&case, Precision::F32);
-        let limit = if off <= 1e-4 { 1e-4 } else { reference_from_itself(&case).max(1e-4) };
+        let limit = if off <= 1e-4 { 1e-4 } else { limit(&case) };
         let found = format!("{}: off by {off:.2e} of {limit:.2e}", case.name());
         eprintln!("{found}");
         // Also where it is not a number.
