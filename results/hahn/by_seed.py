@@ -2,14 +2,18 @@
 import csv
 import math
 import pathlib
+import subprocess
 from statistics import mean, median, stdev, variance
 
 HERE = pathlib.Path(__file__).parent
 
 
-def read(experiment):
-    with open(HERE / experiment / "results.csv") as file:
-        rows = list(csv.DictReader(file))
+def read(experiment, commit=None):
+    """The runs of an experiment, as they are or as a commit had them."""
+    path = f"{experiment}/results.csv"
+    before = ["git", "-C", str(HERE), "show", f"{commit}:./{path}"]
+    text = subprocess.run(before, check=True, capture_output=True, text=True).stdout if commit else (HERE / path).read_text()
+    rows = list(csv.DictReader(text.splitlines()))
     for row in rows:
         row["n"], row["seed"], row["kept"] = int(row["n"]), int(row["seed"]), row["converged"] == "true"
         for name in ("sharpness", "blowup", "eval_loss", "param_norm", "average_sensitivity_real"):
@@ -40,6 +44,16 @@ def ranks(values):
     return [sum(other < value for other in values) + sum(other == value for other in values) / 2 for value in values]
 
 
+def welch(one, other):
+    """Welch's t of two samples, its degrees of freedom and two-sided p, the density of t being summed beyond |t|."""
+    a, b = variance(one) / len(one), variance(other) / len(other)
+    t, freedom = (mean(other) - mean(one)) / math.sqrt(a + b), (a + b) ** 2 / (a**2 / (len(one) - 1) + b**2 / (len(other) - 1))
+    factor = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    step = 1e-4
+    within = sum(factor * (1 + x * x / freedom) ** (-(freedom + 1) / 2) for x in (step * (k + 0.5) for k in range(int(abs(t) / step))))
+    return t, freedom, 1 - 2 * step * within
+
+
 def column(rows, name):
     return [row[name] for row in rows]
 
@@ -60,10 +74,9 @@ for target in ("parity", "majority", "first", "mean"):
     told(f"{target} seeds 6..9", [row for row in kept if row["seed"] > 5])
     slopes = [fit(column(own, "sharpness"), column(own, "n"))[0][0][0]
               for own in ([row for row in kept if row["seed"] == seed] for seed in range(10))]
-    early, late = slopes[:6], slopes[6:]
-    apart = (mean(late) - mean(early)) / math.sqrt(variance(early) / 6 + variance(late) / 4)
+    apart, freedom, p = welch(slopes[:6], slopes[6:])
     print(f"  slopes seed by seed: {mean(slopes):.3g} ± {stdev(slopes) / math.sqrt(10):.2g}, "
-          f"{min(slopes):.3g} to {max(slopes):.3g}; 6..9 against 0..5: Welch's t {apart:.2f}")
+          f"{min(slopes):.3g} to {max(slopes):.3g}; 6..9 against 0..5: Welch's t {apart:.2f}, {freedom:.1f} degrees of freedom, p {p:.2f}")
     spread = [stdev([row["sharpness"] for row in kept if low <= row["n"] < low + 9]) for low in (4, 22)]
     print(f"  standard deviation at n = 4..12 {spread[0]:.2g}, n = 22..30 {spread[1]:.2g}")
 
@@ -78,6 +91,12 @@ for n in (16, 20, 24, 28):
 
 print("## long-lengths")
 runs = read("long-lengths")
+now = {row["run_id"]: row for row in runs}
+# What a build did not make again is the same file.
+twice = [(row, now[row["run_id"]]) for row in read("long-lengths", "e51c573") if row["seconds"] != now[row["run_id"]]["seconds"]]
+ratios = sorted(abs(new["sharpness"] / old["sharpness"] - 1) for old, new in twice)
+print(f"made by both builds: {len(twice)}, converged alike {sum(old['kept'] == new['kept'] for old, new in twice)}, sharpness within 2 % "
+      f"{sum(r <= 0.02 for r in ratios)}, 5 % {sum(r <= 0.05 for r in ratios)}, the others {[f'{r:.2f}' for r in ratios if r > 0.05]}")
 lengths = sorted({row["n"] for row in runs})
 for target in ("majority", "first", "mean"):
     of = [row for row in runs if row["target"] == target]

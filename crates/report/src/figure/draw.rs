@@ -359,3 +359,28 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, more: &str, content: &st
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::{Axis, Shape, Style};
+
+    #[test]
+    fn a_level_is_named_where_fewer_points_are() {
+        let name_at = |crowded: f64| {
+            let points = [0.0, crowded, 10.0].map(|x| (x, if x == crowded { 1.01 } else { 0.0 }, String::new()));
+            let style = Style::point("#000000", Shape::Circle);
+            let marks =
+                vec![Mark::Points { points: points.to_vec(), style }, Mark::Level(1.0, "limit for PARITY".into())];
+            let (x, y) = (Axis::linear("n"), Axis::linear("sharpness"));
+            let svg =
+                Figure { panels: vec![Panel { title: String::new(), x, y, marks }], columns: 1, ..Figure::default() }
+                    .svg();
+            let text = &svg[..svg.find(">limit for PARITY<").unwrap()];
+            text[text.rfind("<text").unwrap()..].contains("text-anchor=\"end\"")
+        };
+        assert!(name_at(0.3), "on the right, as there is a point on the left");
+        assert!(!name_at(9.7), "on the left, as there is a point on the right");
+        assert!(name_at(5.0), "on the right, as nothing is in the way");
+    }
+}

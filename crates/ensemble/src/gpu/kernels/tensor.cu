@@ -10,7 +10,7 @@
 
 #define TILE 128 // rows that a block does at a time
 #define FULL 0xffffffffu
-#define FACTOR 1024.f // rows and matrices are scaled so that their largest lies between this and its double
+#define FACTOR 1024.f // 2^10: rows and matrices are scaled so that their largest lies between this and its double
 
 __device__ __forceinline__ u32 halves(float low, float high) {
     u32 both;
@@ -33,8 +33,8 @@ __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float hi
     }
 }
 
-// A right factor is a matrix [PARTS][128][pitch] of halves in shared memory, pitch 64 or 128, as out = in matrix^T reads it. Eight of its
-// numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks.
+// A right factor is a matrix [PARTS][128][pitch] of halves in shared memory, pitch a multiple of 64, as out = in matrix^T reads it. Eight of
+// its numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks.
 __device__ __forceinline__ void put_right(unsigned short* matrix, int pitch, int row, int column, float value) {
     int at = row * pitch + ((column / 8 ^ row % 8) * 8) + column % 8;
 #pragma unroll
@@ -106,7 +106,7 @@ __device__ __forceinline__ void power_for(float v, u32 least, float* scale, floa
     *inverse = __uint_as_float((exponent - 10u) << 23);
 }
 
-#define SMALL_WEIGHT 97u  // 2^-30
+#define SMALL_WEIGHT 97u   // 2^-30
 #define SMALL_GRADIENT 40u // 2^-87
 
 // The largest of each of a lane's two rows.
