@@ -1,14 +1,14 @@
 //! One function, everything asked about it: what the `pudica boolean` command prints.
 
 use crate::complexity::{self, complexity};
-use crate::files::{Table, write_whole};
+use crate::files::Table;
 use crate::function::{RealFunction, real};
 use crate::real_sensitivity::real_sensitivity;
 use crate::sampled::{Budget, Estimate, SampledSensitivity, sample, sample_real};
 use crate::table::RealTable;
 use crate::{
     BooleanFunction, Convention, Error, Function, MAX_TABLE_VARIABLES, Result, Spectrum, TruthTable, did_you_mean,
-    flip_counts, npy, sensitivity_profile,
+    flip_counts, npy, sensitivity_profile, write_atomically,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -451,7 +451,8 @@ impl Analysis {
         self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
         self.spectral_average_sensitivity = Some(spectrum.average_sensitivity());
         match &request.spectrum_file {
-            Some(path) => write_whole(path, |file| npy::write_f64(file, 1 << self.n, spectrum.coefficients())),
+            Some(path) => write_atomically(path, |file| npy::write_f64(file, 1 << self.n, spectrum.coefficients()))
+                .map_err(|source| Error::Io { action: "write", path: path.clone(), source }),
             None => Ok(()),
         }
     }

@@ -153,11 +153,11 @@ fn did_you_mean(nearest: &Option<String>) -> String {
 }
 
 fn io_sentence(source: &std::io::Error) -> String {
+    let sentence = pudica_boolean::atomic::sentence(source);
     match source.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "the disk is full; free some space and run the same command again, finished runs and checkpoints are kept"
-                .into()
+            format!("{sentence}, finished runs and checkpoints are kept")
         }
-        _ => source.to_string(),
+        _ => sentence,
     }
 }

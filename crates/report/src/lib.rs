@@ -15,7 +15,7 @@ mod synthetic;
 
 use std::path::{Path, PathBuf};
 
-use pudica_lab::store::write_atomically;
+use pudica_lab::store::write_bytes;
 use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
 
@@ -76,10 +76,4 @@ fn figure_files(folder: &Path, drawn: &[experiments::Drawn]) -> Result<Vec<PathB
 
 fn write_text(path: &Path, text: &str) -> Result<()> {
     write_bytes(path, text.as_bytes())
-}
-
-fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_atomically(path, |scratch| {
-        std::fs::write(scratch, bytes).map_err(|source| Error::Io { action: "write", path: path.into(), source })
-    })
 }

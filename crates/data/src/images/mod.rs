@@ -58,6 +58,11 @@ impl ImagesError {
     pub fn new(path: &Path, problem: impl Into<String>) -> Self {
         Self { path: path.to_path_buf(), problem: problem.into() }
     }
+
+    /// That the system refused to write it.
+    pub(crate) fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::new(path, format!("cannot be written: {}", pudica_boolean::atomic::sentence(&error)))
+    }
 }
 
 /// What a reader returns.

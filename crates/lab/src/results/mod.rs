@@ -32,8 +32,8 @@ pub fn write_results(folder: &Path, runs: &[SweepRun]) -> Result<()> {
 }
 
 fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
-    write_atomically(&folder.join(format!("{name}.csv")), |path| table.write_csv(path))?;
-    write_atomically(&folder.join(format!("{name}.parquet")), |path| table.write_parquet(path))
+    write_atomically(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
+    write_atomically(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))
 }
 
 fn table_of(runs: &[SweepRun]) -> Table {

@@ -18,8 +18,8 @@ mod atomic;
 mod run;
 mod sweep;
 
-pub use atomic::write_atomically;
 pub(crate) use atomic::{read_json, write_json};
+pub use atomic::{write_atomically, write_bytes};
 pub use run::{Outcome, RunFolder, RunSummary};
 pub use sweep::{SweepFolder, SweepRecord, SweepRun};
 
