@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A function name that is not in the catalogue.
-    #[error("unknown function '{given}'{hint}; `pudica boolean --list` shows all of them")]
+    #[error("unknown function '{}'{hint}; `pudica boolean --list` shows all of them", shortened(given, 60))]
     UnknownFunction {
         /// What was asked for.
         given: String,
@@ -75,4 +75,32 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// ": did you mean 'x'?" when one of `known` is [`nearest`] to `given`, else nothing.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map(|name| format!(": did you mean '{name}'?")).unwrap_or_default()
+}
+
+/// The text, or its first `most` characters and dots: what is echoed stays readable.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// The text with each line [`shortened`], and at most 20 of them; for messages of libraries that quote a whole file.
+pub fn shortened_lines(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().take(20).map(|line| shortened(line, 200)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äöüß", 3), "äöü...");
+        assert_eq!(shortened_lines("one\ntwo\n"), "one\ntwo");
+        let long = shortened_lines(&format!("start\n{}\n", "a".repeat(100_000)).repeat(50));
+        assert!(long.starts_with("start\naaa") && long.len() < 3000);
+    }
 }

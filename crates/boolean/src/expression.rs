@@ -1,8 +1,9 @@
 //! Boolean expressions: `x1 & (x2 | !x3) ^ x4`.
 //!
-//! From tightest to loosest: `!` (or `~`, `not`), `&` (`and`), `^` (`xor`), `|` (`or`), as in Rust, C and Python. Variables
-//! are x1, x2, ...; 0 and 1 are constants.
+//! From tightest to loosest: `!` (or `~`, `not`), `&` (`&&`, `and`), `^` (`xor`), `|` (`||`, `or`), as in Rust, C and Python.
+//! Variables are x1, x2, ...; 0 and 1 are constants.
 
+use crate::error::shortened;
 use crate::function::BooleanFunction;
 use crate::{Error, MAX_SAMPLED_VARIABLES, Result, memory};
 
@@ -108,8 +109,25 @@ impl Token {
 
 /// An error at a 1-based column (in characters).
 fn at(text: &str, column: usize, problem: String) -> Error {
-    let marker = format!("{}^", " ".repeat(column - 1));
-    Error::Expression { column, problem, text: text.into(), marker }
+    let (text, place) = excerpt(text, column);
+    let marker = format!("{}^", " ".repeat(place - 1));
+    Error::Expression { column, problem, text, marker }
+}
+
+/// What surrounds a column of a long text, and the column's place in it.
+fn excerpt(text: &str, column: usize) -> (String, usize) {
+    /// Characters shown on either side.
+    const AROUND: usize = 50;
+    const CUT: &str = "...";
+    let start = column.saturating_sub(1 + AROUND);
+    let mut shown: String = text.chars().skip(start).take(2 * AROUND).collect();
+    if text.chars().nth(start + 2 * AROUND).is_some() {
+        shown += CUT;
+    }
+    match start {
+        0 => (shown, column),
+        _ => (format!("{CUT}{shown}"), column - start + CUT.len()),
+    }
 }
 
 /// Splits `text`, each token with its column.
@@ -124,9 +142,14 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
         let token = match character {
             c if c.is_whitespace() => continue,
             '!' | '~' | '¬' => Token::Not,
-            '&' | '∧' => Token::And,
+            '&' | '|' => {
+                // Twice means the same.
+                next += usize::from(characters.get(next) == Some(&character));
+                if character == '&' { Token::And } else { Token::Or }
+            }
+            '∧' => Token::And,
             '^' | '⊕' => Token::Xor,
-            '|' | '∨' => Token::Or,
+            '∨' => Token::Or,
             '(' => Token::Open,
             ')' => Token::Close,
             c if c.is_ascii_alphanumeric() || c == '_' => {
@@ -147,7 +170,10 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
                         Some(Ok(_)) => {
                             return Err(at(text, column, format!("'{word}' is beyond x{MAX_SAMPLED_VARIABLES}")));
                         }
-                        _ => return Err(at(text, column, format!("'{word}' is not a variable: write x1, x2, ..."))),
+                        _ => {
+                            let word = shortened(&word, 30);
+                            return Err(at(text, column, format!("'{word}' is not a variable: write x1, x2, ...")));
+                        }
                     },
                 }
             }
@@ -238,6 +264,7 @@ mod tests {
         equals("x1 | x2 ^ x3 & x4", 4, |x| x.get(0) | x.get(1) ^ x.get(2) & x.get(3));
         equals("not x1 and x2 or ~x3 xor 1", 3, |x| !x.get(0) & x.get(1) | !x.get(2) ^ true);
         equals("!!x2", 2, |x| x.get(1));
+        equals("x1 && x2 || !x3 && x1", 3, |x| x.get(0) & x.get(1) | !x.get(2) & x.get(0));
         equals("x1^x2^x3^x4^x5^x6^x7^x8", 8, |x| x.ones() % 2 == 1);
     }
 
@@ -253,6 +280,8 @@ mod tests {
     fn errors_point_at_the_column() {
         for (text, column, part) in [
             ("x1 & & x2", 6, "not '&'"),
+            ("x1 &&& x2", 6, "not '&'"),
+            ("x1 | | x2", 6, "not '|'"),
             ("x1 x2", 4, "expected an operator"),
             ("(x1 | x2", 1, "never closed"),
             ("x1 | x2)", 8, "no '('"),
@@ -280,6 +309,15 @@ mod tests {
         let deep = "(".repeat(100_000) + "x1";
         assert!(Expression::parse(&deep, None).unwrap_err().to_string().contains("nested"));
         assert!(Expression::parse(&"!".repeat(100_000), None).is_err());
+        let long = vec!["x1"; 100_000].join(" ^ ") + " ^ y";
+        match Expression::parse(&long, None).unwrap_err() {
+            Error::Expression { column, text, marker, .. } => {
+                assert_eq!((column, text.chars().nth(marker.len() - 1)), (500_001, Some('y')));
+                assert!(text.starts_with("...") && text.len() < 150, "{text}");
+            }
+            other => panic!("{other}"),
+        }
+        assert!(Expression::parse(&"y".repeat(100_000), None).unwrap_err().to_string().len() < 300);
         let long = vec!["x1"; 100_000].join(" ^ ");
         assert_eq!(Expression::parse(&long, None).unwrap().table().unwrap().ones(), 0);
     }

@@ -15,7 +15,7 @@ pub enum TableFormat {
     Text,
     /// Eight rows a byte, the first row in the most significant bit, as `numpy.packbits` writes them.
     Packed,
-    /// NumPy: bool, uint8, float32 or float64.
+    /// NumPy: bool, uint8, int8 to int64, float32 or float64.
     Npy,
 }
 
@@ -28,12 +28,15 @@ pub enum Table {
     Real(RealTable),
 }
 
-/// Reads a table of 2^n rows; without a format, its first bytes tell. Floats that are all 0 or 1, or all +1 or -1 (+1 being
+/// Reads a table of 2^n rows; without a format, its first bytes tell. Numbers that are all 0 or 1, or all +1 or -1 (+1 being
 /// 0), are a Boolean function.
 pub fn read_table(path: &Path, format: Option<TableFormat>) -> Result<Table> {
     let unreadable = |source| Error::Io { action: "read", path: path.into(), source };
     let wrong = |problem: String| Error::Table { path: path.into(), problem };
     let file = File::open(path).map_err(unreadable)?;
+    if is_endless(&file).map_err(unreadable)? {
+        return Err(wrong("this is a device, not a file".into()));
+    }
     let mut start = Vec::new();
     (&file).take(4096).read_to_end(&mut start).map_err(unreadable)?;
     let format = format.unwrap_or_else(|| guess_format(&start));
@@ -63,12 +66,10 @@ fn variables_of_rows(rows: u64, path: &Path) -> Result<usize> {
     let problem = match rows {
         0 => "the table is empty: 2^n values are needed".into(),
         1 => "the table has one value: a function of n >= 1 variables has 2^n".into(),
-        rows if rows.is_power_of_two() && rows.ilog2() as usize <= MAX_TABLE_VARIABLES => {
-            return Ok(rows.ilog2() as usize);
+        rows if rows > 1 << MAX_TABLE_VARIABLES => {
+            format!("{rows} values are too many: the limit is 2^{MAX_TABLE_VARIABLES}")
         }
-        rows if rows.is_power_of_two() => {
-            format!("2^{} values are too many: the limit is 2^{MAX_TABLE_VARIABLES}", rows.ilog2())
-        }
+        rows if rows.is_power_of_two() => return Ok(rows.ilog2() as usize),
         rows => {
             let n = rows.ilog2();
             format!(
@@ -82,16 +83,78 @@ fn variables_of_rows(rows: u64, path: &Path) -> Result<usize> {
     Err(Error::Table { path: path.into(), problem })
 }
 
+/// /dev/zero and its like never end; a terminal does, and pipes do.
+#[cfg(unix)]
+fn is_endless(file: &File) -> io::Result<bool> {
+    use std::io::IsTerminal;
+    use std::os::unix::fs::FileTypeExt;
+    let kind = file.metadata()?.file_type();
+    Ok(kind.is_block_device() || kind.is_char_device() && !file.is_terminal())
+}
+
+#[cfg(not(unix))]
+fn is_endless(_: &File) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Rows as they come, packed; refuses more than can be a table or would fit in memory.
+#[derive(Default)]
+struct Rows {
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl Rows {
+    /// Takes the next 1 or 8 rows, the first of them as the lowest bit.
+    fn push(&mut self, bits: u8, count: u64) -> std::result::Result<(), String> {
+        if self.count.is_multiple_of(64) {
+            self.make_room()?;
+            self.words.push(0);
+        }
+        if let Some(word) = self.words.last_mut() {
+            *word |= u64::from(bits) << (self.count % 64);
+        }
+        self.count += count;
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> std::result::Result<(), String> {
+        /// Words for which memory is not asked about: 1 MiB.
+        const FEW: usize = 1 << 17;
+        if self.count == 1 << MAX_TABLE_VARIABLES {
+            return Err(format!("there are more than 2^{MAX_TABLE_VARIABLES} values, the limit"));
+        }
+        if self.words.len() < self.words.capacity() {
+            return Ok(());
+        }
+        let more = self.words.len().max(1024);
+        // While growing, and while the table is made of them, they are there twice.
+        let bytes = 2 * 8 * (self.words.len() + more) as u64;
+        match memory::available() {
+            Some(free) if more >= FEW && bytes > free => Err(format!(
+                "the table does not fit in memory: {} values have come, and {} is free",
+                self.count,
+                memory::human_bytes(free)
+            )),
+            _ => {
+                self.words.reserve_exact(more);
+                Ok(())
+            }
+        }
+    }
+
+    fn table(self, path: &Path) -> Result<TruthTable> {
+        TruthTable::from_words(variables_of_rows(self.count, path)?, &self.words)
+    }
+}
+
 fn read_text(reader: &mut impl Read, path: &Path) -> Result<TruthTable> {
-    let (mut words, mut rows) = (Vec::new(), 0u64);
+    let mut rows = Rows::default();
     let (mut line, mut column) = (1u64, 0u64);
     for_each_byte(reader, path, |byte| {
         column += 1;
         match byte {
-            b'0' | b'1' => {
-                push_bit(&mut words, rows, byte == b'1');
-                rows += 1;
-            }
+            b'0' | b'1' => rows.push(byte - b'0', 1)?,
             b'\n' => (line, column) = (line + 1, 0),
             byte if byte.is_ascii_whitespace() => {}
             byte => {
@@ -100,85 +163,92 @@ fn read_text(reader: &mut impl Read, path: &Path) -> Result<TruthTable> {
         }
         Ok(())
     })?;
-    TruthTable::from_words(variables_of_rows(rows, path)?, &words)
+    rows.table(path)
 }
 
 fn read_packed(reader: &mut impl Read, path: &Path) -> Result<TruthTable> {
-    let (mut words, mut rows) = (Vec::new(), 0u64);
-    for_each_byte(reader, path, |byte| {
-        if rows.is_multiple_of(64) {
-            words.push(0u64);
-        }
-        if let Some(word) = words.last_mut() {
-            *word |= u64::from(byte.reverse_bits()) << (rows % 64);
-        }
-        rows += 8;
-        Ok(())
-    })?;
-    TruthTable::from_words(variables_of_rows(rows, path)?, &words)
+    let mut rows = Rows::default();
+    for_each_byte(reader, path, |byte| rows.push(byte.reverse_bits(), 8))?;
+    rows.table(path)
 }
 
 fn read_npy(reader: &mut impl Read, header: Header, path: &Path) -> Result<Table> {
-    let wrong = |problem: String| Error::Table { path: path.into(), problem };
     let n = variables_of_rows(header.values, path)?;
-    if header.dtype.size() > 1 {
-        memory::check_fits(n, "the table of values", 8 << n, "fewer variables")?;
+    match header.dtype {
+        Type::Bool | Type::U8 => {
+            let mut rows = Rows::default();
+            for_each_value(reader, &header, path, |row, value| match value {
+                0.0 | 1.0 => rows.push(value as u8, 1),
+                _ => Err(format!("row {row} is {value}, not 0 or 1")),
+            })?;
+            rows.table(path).map(Table::Boolean)
+        }
+        dtype => {
+            memory::check_fits(n, "the table of values", 8 << n, "take a table of fewer variables")?;
+            // Pages that nothing is written to take no memory: a header that lies costs nothing.
+            let mut reals = Array::<f64>::zeros(1 << n);
+            for_each_value(reader, &header, path, |row, value| {
+                if !value.is_finite() {
+                    return Err(format!("row {row} is not a finite number"));
+                }
+                if value.abs() > LARGEST {
+                    return Err(format!(
+                        "row {row} is {value:e}; values beyond ±{LARGEST:e} cannot be squared and summed: scale them"
+                    ));
+                }
+                reals[row as usize] = value;
+                Ok(())
+            })?;
+            boolean_or_real(n, reals, if dtype == Type::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON })
+        }
     }
-    // Nothing is allocated from what the header says before the values have come.
-    let (mut words, mut reals, mut row) = (Vec::new(), Vec::new(), 0u64);
-    let mut value = [0u8; 8];
-    let size = header.dtype.size();
-    let mut filled = 0;
+}
+
+/// The largest real value: the squares of 2^30 sums of 2^30 such values are still numbers.
+const LARGEST: f64 = 1e100;
+
+fn boolean_or_real(n: usize, reals: Array<f64>, epsilon: f64) -> Result<Table> {
+    let all = |a: f64, b: f64| reals.iter().all(|&real| real == a || real == b);
+    let one = if all(0.0, 1.0) {
+        1.0
+    } else if all(1.0, -1.0) {
+        -1.0
+    } else {
+        return RealTable::new(n, reals, epsilon).map(Table::Real);
+    };
+    let mut table = TruthTable::zeros(n)?;
+    reals.iter().enumerate().filter(|(_, real)| **real == one).for_each(|(row, _)| table.set(row as u64, true));
+    Ok(Table::Boolean(table))
+}
+
+/// Gives every value, with its row, to `take`, which may refuse it. There must be as many as the header says.
+fn for_each_value(
+    reader: &mut impl Read,
+    header: &Header,
+    path: &Path,
+    mut take: impl FnMut(u64, f64) -> std::result::Result<(), String>,
+) -> Result<()> {
+    let (size, mut value, mut filled, mut row) = (header.dtype.size(), [0u8; 8], 0, 0u64);
     for_each_byte(reader, path, |byte| {
         value[filled] = byte;
         filled += 1;
-        if filled == size {
-            filled = 0;
-            if row == header.values {
-                return Err(format!("there are more values than the {} of the header", header.values));
-            }
-            match header.dtype {
-                Type::Bool | Type::U8 if value[0] > 1 => return Err(format!("row {row} is {}, not 0 or 1", value[0])),
-                Type::Bool | Type::U8 => push_bit(&mut words, row, value[0] == 1),
-                Type::F32 => reals.push(f64::from(f32::from_le_bytes([value[0], value[1], value[2], value[3]]))),
-                Type::F64 => reals.push(f64::from_le_bytes(value)),
-            }
-            if reals.last().is_some_and(|real| !real.is_finite()) {
-                return Err(format!("row {row} is not a finite number"));
-            }
-            row += 1;
+        if filled < size {
+            return Ok(());
         }
+        filled = 0;
+        if row == header.values {
+            return Err(format!("there are more values than the {} of the header", header.values));
+        }
+        let number = header.dtype.value(value).ok_or_else(|| format!("row {row} has more than 53 bits"))?;
+        take(row, number)?;
+        row += 1;
         Ok(())
     })?;
     if row != header.values || filled != 0 {
-        return Err(wrong(format!("the file ends after {row} of {} values", header.values)));
+        let problem = format!("the file ends after {row} of {} values", header.values);
+        return Err(Error::Table { path: path.into(), problem });
     }
-    if size == 1 {
-        return TruthTable::from_words(n, &words).map(Table::Boolean);
-    }
-    let all = |a: f64, b: f64| reals.iter().all(|&real| real == a || real == b);
-    let one = if all(0.0, 1.0) {
-        Some(1.0)
-    } else if all(1.0, -1.0) {
-        Some(-1.0)
-    } else {
-        None
-    };
-    if let Some(one) = one {
-        reals.iter().enumerate().for_each(|(row, &real)| push_bit(&mut words, row as u64, real == one));
-        return TruthTable::from_words(n, &words).map(Table::Boolean);
-    }
-    let epsilon = if header.dtype == Type::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    RealTable::new(n, Array::from(&reals[..]), epsilon).map(Table::Real)
-}
-
-fn push_bit(words: &mut Vec<u64>, row: u64, bit: bool) {
-    if row.is_multiple_of(64) {
-        words.push(0);
-    }
-    if let Some(word) = words.last_mut() {
-        *word |= u64::from(bit) << (row % 64);
-    }
+    Ok(())
 }
 
 /// Gives every byte of `reader` to `take`, which may refuse it.
@@ -236,6 +306,10 @@ mod tests {
             npy("|u1", 64, &bits),
             npy("<f4", 64, &floats(0.0, 1.0)),
             npy("<f4", 64, &floats(1.0, -1.0)),
+            npy("|i1", 64, &bits),
+            npy("<i4", 64, &bits.iter().flat_map(|&b| i32::from(b).to_le_bytes()).collect::<Vec<_>>()),
+            npy("<i8", 64, &bits.iter().flat_map(|&b| i64::from(b).to_le_bytes()).collect::<Vec<_>>()),
+            npy("<i8", 64, &bits.iter().flat_map(|&b| (1 - 2 * i64::from(b)).to_le_bytes()).collect::<Vec<_>>()),
         ] {
             match read("table", &file).unwrap() {
                 Table::Boolean(table) => assert_eq!(table, f),
@@ -243,6 +317,10 @@ mod tests {
             }
         }
         assert!(matches!(read("t", &npy("<f4", 64, &floats(0.0, 0.5))).unwrap(), Table::Real(_)));
+        match read("t", &npy("|i1", 4, &[0, 1, 2, 253])).unwrap() {
+            Table::Real(table) => assert_eq!(table.values(), [0.0, 1.0, 2.0, -3.0]),
+            Table::Boolean(_) => panic!("2 and -3 are no truth values"),
+        }
     }
 
     #[test]
@@ -259,7 +337,11 @@ mod tests {
             (&npy("|u1", 2, &[0, 1, 1]), "more values than the 2"),
             (&npy("|u1", 6, &[0; 6]), "6 values, not 2^n"),
             (&npy("<f4", 2, &nan), "row 0 is not a finite"),
+            (&npy("<f8", 2, &[1e308f64.to_le_bytes(), [0; 8]].concat()), "row 0 is 1e308; values beyond ±1e100"),
+            (&npy("<i8", 2, &[i64::MAX.to_le_bytes(), [0; 8]].concat()), "row 0 has more than 53 bits"),
             (&npy("<f4", 1 << 40, &[]), "too many"),
+            (&npy("|u1", usize::MAX, &[]), "18446744073709551615 values are too many"),
+            (&npy("<f8", 1 << 24, &[0; 80]), "ends after 10 of 16777216 values"),
             (&npy("<c8", 8, &[]), "<c8"),
         ] {
             let error = read("table", bytes).unwrap_err().to_string();
@@ -271,5 +353,14 @@ mod tests {
                 .to_string()
                 .starts_with("cannot read /no/such/file")
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_that_never_end_are_refused() {
+        for device in ["/dev/zero", "/dev/urandom"] {
+            let error = read_table(Path::new(device), None).unwrap_err().to_string();
+            assert_eq!(error, format!("{device}: this is a device, not a file"));
+        }
     }
 }

@@ -39,7 +39,7 @@ pub mod walsh;
 pub use atomic::write_atomically;
 pub use bits::Bits;
 pub use convention::Convention;
-pub use error::{Error, Result, did_you_mean, nearest};
+pub use error::{Error, Result, did_you_mean, nearest, shortened, shortened_lines};
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use named::{Function, Named};

@@ -31,7 +31,7 @@ pub fn check_table_variables(n: usize) -> Result<()> {
 pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()> {
     match available() {
         Some(free) if bytes > free => Err(Error::Memory(format!(
-            "n={n} needs {} for {what}, and {} is free; ask for {instead}",
+            "n={n} needs {} for {what}, and {} is free; {instead}",
             human_bytes(bytes),
             human_bytes(free)
         ))),
@@ -39,8 +39,8 @@ pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()>
     }
 }
 
-/// Bytes this process may still use: the machine's available memory, or what its control group leaves, if less.
-/// `None` where the system does not say.
+/// Bytes this process may still use: the machine's available memory, or what its control group or its limit of address space
+/// (`ulimit -v`) leaves, if less. `None` where the system does not say.
 pub fn available() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
@@ -50,7 +50,30 @@ pub fn available() -> Option<u64> {
         (Some(limit), Some(used)) => limit.saturating_sub(used),
         _ => u64::MAX,
     };
-    Some(machine.min(group))
+    Some(machine.min(group).min(address_space_left()))
+}
+
+/// What `ulimit -v` leaves, less a reserve for stacks and the allocator.
+#[cfg(target_os = "linux")]
+fn address_space_left() -> u64 {
+    const RESERVE: u64 = 64 << 20;
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: fills `limit`, which is valid for writing; asks for a number.
+    let page = unsafe {
+        libc::getrlimit(libc::RLIMIT_AS, &mut limit);
+        libc::sysconf(libc::_SC_PAGESIZE) as u64
+    };
+    if limit.rlim_cur == libc::RLIM_INFINITY {
+        return u64::MAX;
+    }
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let used = statm.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * page;
+    limit.rlim_cur.saturating_sub(used).saturating_sub(RESERVE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn address_space_left() -> u64 {
+    u64::MAX
 }
 
 /// "512 B", "3.5 MiB", "64 GiB".
@@ -242,7 +265,7 @@ mod tests {
 
     #[test]
     fn refusals_say_how_much() {
-        let error = check_fits(34, "the spectrum", u64::MAX, "--measures influences, or sample").unwrap_err();
+        let error = check_fits(34, "the spectrum", u64::MAX, "ask for --measures influences, or sample").unwrap_err();
         assert!(error.to_string().starts_with("n=34 needs 16 EiB"), "{error}");
     }
 }

@@ -5,27 +5,69 @@ use std::io::{self, Read, Write};
 /// What a file's first bytes are.
 pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The types of values read here.
+/// The types of values read here, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// One byte, 0 or 1.
     Bool,
     /// One unsigned byte.
     U8,
-    /// A little-endian 32-bit float.
+    /// A signed integer of 8 bits.
+    I8,
+    /// A signed integer of 16 bits.
+    I16,
+    /// A signed integer of 32 bits.
+    I32,
+    /// A signed integer of 64 bits: what NumPy makes of whole numbers.
+    I64,
+    /// A 32-bit float.
     F32,
-    /// A little-endian 64-bit float.
+    /// A 64-bit float.
     F64,
 }
 
 impl Type {
+    /// Each with its name in a header, its name in NumPy, and the bytes of one value.
+    const ALL: [(Self, &'static str, &'static str, usize); 8] = [
+        (Self::Bool, "|b1", "bool", 1),
+        (Self::U8, "|u1", "uint8", 1),
+        (Self::I8, "|i1", "int8", 1),
+        (Self::I16, "<i2", "int16", 2),
+        (Self::I32, "<i4", "int32", 4),
+        (Self::I64, "<i8", "int64", 8),
+        (Self::F32, "<f4", "float32", 4),
+        (Self::F64, "<f8", "float64", 8),
+    ];
+
+    fn row(self) -> (Self, &'static str, &'static str, usize) {
+        Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[0])
+    }
+
     /// Bytes of one value.
     pub fn size(self) -> usize {
-        match self {
-            Self::Bool | Self::U8 => 1,
-            Self::F32 => 4,
-            Self::F64 => 8,
-        }
+        self.row().3
+    }
+
+    /// What NumPy calls it: `int64`.
+    pub fn name(self) -> &'static str {
+        self.row().2
+    }
+
+    /// A value from its [`size`](Self::size) bytes, the first ones of `bytes`; `None` for integers that no f64 is equal to.
+    pub fn value(self, bytes: [u8; 8]) -> Option<f64> {
+        let [a, b, c, d, ..] = bytes;
+        Some(match self {
+            Self::Bool | Self::U8 => f64::from(a),
+            Self::I8 => f64::from(a as i8),
+            Self::I16 => f64::from(i16::from_le_bytes([a, b])),
+            Self::I32 => f64::from(i32::from_le_bytes([a, b, c, d])),
+            Self::I64 => match i64::from_le_bytes(bytes) {
+                value if value.unsigned_abs() <= 1 << 53 => value as f64,
+                _ => return None,
+            },
+            Self::F32 => f64::from(f32::from_le_bytes([a, b, c, d])),
+            Self::F64 => f64::from_le_bytes(bytes),
+        })
     }
 }
 
@@ -70,14 +112,13 @@ fn parse_header(header: &str) -> Result<Header, String> {
         rest.strip_prefix(':').map(str::trim_start).ok_or(format!("the .npy header has no value for '{key}'"))
     };
     let quoted = after("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
-    let dtype = match quoted.map(|(descr, _)| descr) {
-        Some("|b1") => Type::Bool,
-        Some("|u1") => Type::U8,
-        Some("<f4") => Type::F32,
-        Some("<f8") => Type::F64,
-        Some(other) => return Err(format!("values of type '{other}' are not read here: save bool, uint8 or float32")),
-        None => return Err("structured .npy files are not read here: save bool, uint8 or float32".into()),
+    let known = Type::ALL.map(|(_, _, name, _)| name).join(", ");
+    let Some((descr, _)) = quoted else {
+        return Err(format!("structured .npy files are not read here: save one of {known}"));
     };
+    let dtype = Type::ALL.iter().find(|(_, known, ..)| *known == descr).map(|(dtype, ..)| *dtype).ok_or_else(|| {
+        format!("values of type '{}' are not read here: save one of {known}", crate::shortened(descr, 20))
+    })?;
     let shape = after("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let (shape, _) = shape.ok_or("the .npy header has no shape")?;
     let sizes = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -139,9 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn values_of_every_type() {
+        let value = |dtype: Type, bytes: &[u8]| {
+            assert_eq!(bytes.len(), dtype.size(), "{}", dtype.name());
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            dtype.value(padded)
+        };
+        assert_eq!(value(Type::Bool, &[1]), Some(1.0));
+        assert_eq!(value(Type::U8, &[255]), Some(255.0));
+        assert_eq!(value(Type::I8, &[255]), Some(-1.0));
+        assert_eq!(value(Type::I16, &(-300i16).to_le_bytes()), Some(-300.0));
+        assert_eq!(value(Type::I32, &(-70_000i32).to_le_bytes()), Some(-70_000.0));
+        assert_eq!(value(Type::I64, &(-5_000_000_000i64).to_le_bytes()), Some(-5e9));
+        assert_eq!(value(Type::I64, &((1i64 << 53) + 1).to_le_bytes()), None);
+        assert_eq!(value(Type::F32, &0.5f32.to_le_bytes()), Some(0.5));
+        assert_eq!(value(Type::F64, &(-0.1f64).to_le_bytes()), Some(-0.1));
+    }
+
+    #[test]
     fn hostile_headers_are_refused() {
         for (header, part) in [
-            ("{'descr': '<i8', 'fortran_order': False, 'shape': (8,), }", "<i8"),
+            ("{'descr': '>i8', 'fortran_order': False, 'shape': (8,), }", "'>i8' are not read here: save one of bool"),
             ("{'descr': '|b1', 'fortran_order': False, 'shape': (8, }", "shape"),
             ("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 4), }", "Fortran"),
             ("{'descr': '|b1', 'shape': (8,), }", "fortran_order"),

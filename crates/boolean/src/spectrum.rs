@@ -20,6 +20,7 @@ pub struct Spectrum {
     degree_profile: Vec<f64>,
     spectral_norm: f64,
     degree: usize,
+    nonlinearity: Option<u64>,
 }
 
 /// Coefficients before the division by 2^n.
@@ -55,8 +56,16 @@ impl Spectrum {
         let degree_profile = sums_by_degree.iter().map(|d| d.squares as f64 * scale * scale).collect();
         let spectral_norm = sums_by_degree.iter().map(|d| d.absolute).sum::<u64>() as f64 * scale;
         let degree = sums_by_degree.iter().rposition(|d| d.squares > 0).unwrap_or(0);
-        let coefficients = Coefficients::Signs(sums);
-        Ok(Self { n, convention: Convention::PlusMinus, coefficients, degree_profile, spectral_norm, degree })
+        let largest = sums_by_degree.iter().map(|d| d.largest).max().unwrap_or(0);
+        Ok(Self {
+            n,
+            convention: Convention::PlusMinus,
+            coefficients: Coefficients::Signs(sums),
+            degree_profile,
+            spectral_norm,
+            degree,
+            nonlinearity: Some(((1 << n) - largest) / 2),
+        })
     }
 
     /// The spectrum of a real function, values as they are. Coefficients below the rounding error of the values count as
@@ -73,8 +82,15 @@ impl Spectrum {
         let degree_profile = sums_by_degree.iter().map(|d| d.squares * scale * scale).collect();
         let spectral_norm = sums_by_degree.iter().map(|d| d.absolute).sum::<f64>() * scale;
         let degree = sums_by_degree.iter().rposition(|d| d.largest * scale > negligible).unwrap_or(0);
-        let coefficients = Coefficients::Real(sums);
-        Ok(Self { n, convention: Convention::AsGiven, coefficients, degree_profile, spectral_norm, degree })
+        Ok(Self {
+            n,
+            convention: Convention::AsGiven,
+            coefficients: Coefficients::Real(sums),
+            degree_profile,
+            spectral_norm,
+            degree,
+            nonlinearity: None,
+        })
     }
 
     /// The same function with values in another convention: for f in {0,1}, (-1)^f = 1 - 2f.
@@ -111,6 +127,50 @@ impl Spectrum {
     /// All coefficients, S = 0, 1, ..., 2^n - 1.
     pub fn coefficients(&self) -> impl Iterator<Item = f64> {
         (0..1u64 << self.n).map(|set| self.coefficient(set))
+    }
+
+    /// The `count` coefficients largest in size, those of 0 left out: (S, lambda_S), large ones first; among equal ones small sets
+    /// first, and those of early variables before those of late ones.
+    pub fn largest(&self, count: usize) -> Vec<(u64, f64)> {
+        const PART: u64 = 1 << 16;
+        // What comes first compares as less. In both conventions all sets but the empty one are in the same order, so sums will do;
+        // the empty one is looked at in any case.
+        let before = |a: &(f64, u64), b: &(f64, u64)| {
+            let by_size = b.0.total_cmp(&a.0);
+            by_size.then(a.1.count_ones().cmp(&b.1.count_ones())).then(b.1.cmp(&a.1))
+        };
+        let first_of = |mut found: Vec<(f64, u64)>| {
+            found.sort_unstable_by(before);
+            found.truncate(count);
+            found
+        };
+        let best_of_part = |part: u64| {
+            let mut best: Vec<(f64, u64)> = Vec::with_capacity(count + 1);
+            for set in (part * PART).max(1)..((part + 1) * PART).min(1 << self.n) {
+                let size = match &self.coefficients {
+                    Coefficients::Signs(sums) => f64::from(sums[set as usize].unsigned_abs()),
+                    Coefficients::Real(sums) => sums[set as usize].abs(),
+                };
+                let full = best.len() == count;
+                if size > 0.0 && !(full && best.last().is_none_or(|last| before(last, &(size, set)).is_le())) {
+                    let place = best.partition_point(|other| before(other, &(size, set)).is_lt());
+                    best.insert(place, (size, set));
+                    best.truncate(count);
+                }
+            }
+            best
+        };
+        let parts = (0..(1u64 << self.n).div_ceil(PART)).into_par_iter();
+        let mut sets = parts.map(best_of_part).reduce(Vec::new, |a, b| first_of([a, b].concat()));
+        sets.push((0.0, 0));
+        let sized = sets.into_iter().map(|(_, set)| (self.coefficient(set).abs(), set));
+        let found = first_of(sized.filter(|(size, _)| *size > 0.0).collect());
+        found.into_iter().map(|(_, set)| (set, self.coefficient(set))).collect()
+    }
+
+    /// The inputs on which a Boolean function differs from the affine function nearest to it; `None` for a real one.
+    pub fn nonlinearity(&self) -> Option<u64> {
+        self.nonlinearity
     }
 
     /// The largest |S| with lambda_S not 0: the degree as a polynomial. (The constant 0 has degree 0 here.)
@@ -150,12 +210,12 @@ impl Spectrum {
 }
 
 fn check_size(n: usize, bytes_per_entry: usize) -> Result<()> {
-    let instead = "--measures influences, or sample (--method sampled)";
+    let instead = "ask for --measures influences, or sample (--method sampled)";
     memory::check_table_variables(n)?;
     memory::check_fits(n, "the spectrum", (bytes_per_entry as u64) << n, instead)?;
     if n > MAX_SPECTRUM_VARIABLES {
         let problem = format!("n={n} is too large for an exact spectrum, which stops at n={MAX_SPECTRUM_VARIABLES}");
-        return Err(Error::Memory(format!("{problem}; ask for {instead}")));
+        return Err(Error::Memory(format!("{problem}; {instead}")));
     }
     Ok(())
 }
@@ -307,6 +367,40 @@ mod tests {
         let bent = spectrum("inner-product", 12);
         assert!(bent.coefficients().all(|c| c.abs() == 1.0 / 64.0));
         assert_eq!(bent.spectral_norm(), 64.0);
+    }
+
+    #[test]
+    fn the_largest_coefficients_come_first() {
+        for (name, n) in [("random:1", 9), ("majority", 7), ("or", 5), ("inner-product", 8), ("random:4", 18)] {
+            for convention in [Convention::PlusMinus, Convention::ZeroOne] {
+                let spectrum = spectrum(name, n).in_convention(convention);
+                let mut all: Vec<(u64, f64)> = (0..1 << n).map(|set| (set, spectrum.coefficient(set))).collect();
+                all.retain(|(_, value)| *value != 0.0);
+                let key = |set: u64| (set.count_ones(), std::cmp::Reverse(set));
+                all.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(key(a.0).cmp(&key(b.0))));
+                assert_eq!(spectrum.largest(8), all[..all.len().min(8)], "{name} n={n}");
+            }
+        }
+        assert_eq!(spectrum("parity", 4).largest(8), [(15, 1.0)]);
+    }
+
+    #[test]
+    fn nonlinearity_is_the_distance_to_the_nearest_affine_function() {
+        // All functions of at most 3 variables, against all affine ones.
+        for n in 1..=3usize {
+            for truth in 0..1u64 << (1 << n) {
+                let affine = (0..1u64 << n).flat_map(|set| [0, 1].map(|constant| (set, constant)));
+                let differs = |(set, constant): (u64, u32)| {
+                    (0..1u64 << n)
+                        .filter(|x| (truth >> x) as u32 & 1 != ((x & set).count_ones() + constant) % 2)
+                        .count()
+                };
+                let nearest = affine.map(differs).min().unwrap() as u64;
+                let table = TruthTable::from_words(n, &[truth]).unwrap();
+                assert_eq!(Spectrum::of(&table).unwrap().nonlinearity(), Some(nearest), "n={n} {truth:b}");
+            }
+        }
+        assert_eq!(spectrum("inner-product", 8).nonlinearity(), Some(128 - 8)); // bent: as far as can be
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl TruthTable {
     pub fn zeros(n: usize) -> Result<Self> {
         memory::check_table_variables(n)?;
         let lines = (1usize << n).div_ceil(512);
-        memory::check_fits(n, "the truth table", lines as u64 * 64, "sample (--method sampled)")?;
+        memory::check_fits(n, "the truth table", lines as u64 * 64, "sample instead (--method sampled)")?;
         Ok(Self { n, lines: Array::zeros(lines) })
     }
 
@@ -153,7 +153,7 @@ impl RealTable {
         use rayon::prelude::*;
         let n = f.variables();
         memory::check_table_variables(n)?;
-        memory::check_fits(n, "the table of values", 8 << n, "sample (--method sampled)")?;
+        memory::check_fits(n, "the table of values", 8 << n, "sample instead (--method sampled)")?;
         let mut values = Array::<f64>::zeros(1 << n);
         values.par_iter_mut().enumerate().with_min_len(4096).for_each(|(row, value)| {
             *value = f.value(&Bits::new(&[word_of_row(row as u64, n)], n));

@@ -1,9 +1,11 @@
 //! `pudica bench`: how long networks take on this machine.
 
 use crate::Ending;
+use crate::arguments::whole;
 use crate::machine::Machine;
 use crate::text::{number, seconds};
 use clap::{Args, Subcommand};
+use pudica_lab::size::check_fits;
 use pudica_lab::{Rates, RunConfig, time};
 use serde_json::json;
 use std::error::Error;
@@ -23,15 +25,15 @@ enum What {
 
 /// The encoder of the Boolean experiments, one or more of them in lock-step
 ///
-/// Medians of readings after warming up. A step draws a batch, computes loss and gradient and updates by AdamW; a forward pass is what
-/// measuring is made of. `pudica show` estimates an experiment's time from the same measurement.
+/// Medians of readings after warming up. A step draws a batch, computes loss and gradient and updates by AdamW; measuring consists of
+/// forward passes. `pudica show` estimates an experiment's time from the same measurement.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Encoder {
-    /// Bits a string
-    #[arg(long, default_value_t = 20)]
+    /// Bits per string
+    #[arg(long, default_value_t = 20, value_parser = whole::<usize>(1..=10_000))]
     n: usize,
-    /// Strings a training step
+    /// Strings per training step
     #[arg(long, default_value_t = 1024)]
     batch: usize,
     /// Width
@@ -43,7 +45,7 @@ pub struct Encoder {
     /// Heads
     #[arg(long, default_value_t = 2)]
     heads: usize,
-    /// Feed-forward width; by default as d
+    /// Width of the feed-forward block [default: as d]
     #[arg(long)]
     ff: Option<usize>,
     /// Networks trained in lock-step
@@ -72,9 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.model.d = encoder.d;
     config.model.layers = encoder.layers;
     config.model.heads = encoder.heads;
-    config.model.ff = encoder.ff.unwrap_or(encoder.d);
+    config.model.ff = encoder.ff.unwrap_or(0); // as d
     config.train.batch = encoder.batch;
-    config.validate()?;
+    config.validate().and_then(|()| check_fits(&config, encoder.replicas.into())).map_err(as_typed)?;
     let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
     let trainer = encoder.machine.trainer()?;
     let timing = time(&config, encoder.replicas.into(), &trainer, budget)?;
@@ -111,4 +113,14 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
         timing.steps
     );
     Ok(Ending::Done)
+}
+
+/// A setting by the name it has on this command line: `model.d` is `--d` here.
+fn as_typed(error: pudica_lab::Error) -> Box<dyn Error> {
+    match error {
+        pudica_lab::Error::Setting { key, problem } => {
+            format!("--{}: {problem}", key.rsplit('.').next().unwrap_or(&key)).into()
+        }
+        other => other.into(),
+    }
 }

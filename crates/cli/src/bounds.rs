@@ -1,6 +1,7 @@
 //! `pudica bounds`: the theory's inequalities on a given network.
 
 use crate::Ending;
+use crate::arguments::whole;
 use crate::text::{grouped, number, seconds};
 use clap::Args;
 use pudica_lab::RunConfig;
@@ -13,33 +14,34 @@ use std::time::Instant;
 
 /// Compute the constants and both sides of every bound of Hahn & Rofin (2024) for a network.
 ///
-/// The network is a run's folder (config.json and weights.safetensors) or a safetensors file with PyTorch's names, as `pudica
-/// construct --save` writes. Nothing is called verified that was only sampled.
+/// The network is a run's folder (config.json and weights.safetensors) or a safetensors file with the names PyTorch gives
+/// (tok.weight, pos.weight, enc.layers.0..., head.weight; docs/theory.md lists them), as `pudica construct --save` writes it.
+/// What was only sampled is never called verified.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// A run's folder, or a .safetensors file
     #[arg(value_name = "RUN_OR_WEIGHTS")]
     network: PathBuf,
-    /// Look at strings of only N bits: the first N positions
+    /// Shorten strings to N bits: use only the first N positions
     #[arg(long, value_name = "N")]
     n: Option<usize>,
-    /// Attention heads, where a file does not say (default: what it says, else 2)
+    /// Attention heads, if the file does not say [default: what it says, else 2]
     #[arg(long, value_name = "H")]
     heads: Option<usize>,
-    /// Inputs tried where not all are (beyond n = 14); by default as many as a minute allows, at most 256
-    #[arg(long, value_name = "S")]
+    /// Inputs to sample beyond n = 14, up to which all are tried [default: as many as a minute allows, at most 256]
+    #[arg(long, value_name = "S", value_parser = whole::<usize>(1..=MOST))]
     samples: Option<usize>,
-    /// Sizes of noise on each weight for Theorem 6, separated by commas
+    /// Sizes of the noise per weight (root mean square) for Theorem 6, separated by commas
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', allow_hyphen_values = true)]
     rho: Option<Vec<f64>>,
-    /// Noise draws for each of them
-    #[arg(long, value_name = "D", default_value_t = 10)]
+    /// Noise draws per size
+    #[arg(long, value_name = "D", default_value_t = 10, value_parser = whole::<usize>(2..=MOST))]
     draws: usize,
     /// Compare by Lemma 21 with a function (parity, first, ...) or another network (n <= 20)
     #[arg(long, value_name = "FUNCTION_OR_NETWORK")]
     versus: Option<String>,
-    /// Names the random inputs and noise
+    /// Seed of the random inputs and noise
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object
@@ -47,9 +49,12 @@ pub struct Arguments {
     json: bool,
 }
 
+/// The most inputs and draws: each is computed in f64, some of them with all their neighbours.
+const MOST: u64 = 100_000;
+
 const EXAMPLES: &str = "\
 Examples:
-  pudica bounds runs/hahn-length-scaling/runs/3dc637f520fa
+  pudica bounds runs/hahn/length-scaling-quick/runs/3dc637f520fa
   pudica construct parity --n 12 --save parity.safetensors && pudica bounds parity.safetensors
   pudica bounds parity.safetensors --versus first           how far apart Lemma 21 says they must be
   pudica bounds parity.safetensors --rho 0.1,0.01,0.001      sharpness for other sizes of noise
@@ -133,6 +138,10 @@ fn print(report: &Report, network: &Path) {
     print_attention(&report.lemma11);
     println!("\n  {:<12} {:>12} {:>12} {:>12}  {:<22} how checked", "claim", "left", "right", "slack", "");
     report.claims.iter().for_each(print_claim);
+    println!(
+        "\n  Slack is the room that is left, negative where a claim fails (as a power of e where both sides are). \
+         A claim holds\n  trivially where no network with outputs in [-1, 1] could break it."
+    );
 }
 
 /// The sums of Lemma 11: all positions of short strings, the largest of long ones.
@@ -167,10 +176,10 @@ fn print_claim(claim: &Claim) {
     };
     let verdict = match (claim.verdict, claim.vacuous) {
         (Verdict::Fails, _) => "FAILS",
-        (Verdict::NotDecided, _) => "shown only",
-        (_, true) => "holds, says nothing",
+        (Verdict::NotDecided, _) => "not decidable",
+        (_, true) => "holds trivially",
         (Verdict::Holds, false) => "holds",
-        (Verdict::HeldWhereTried, false) => "held where tried",
+        (Verdict::HeldWhereTried, false) => "held in all samples",
     };
     let checked = match claim.checked {
         Checked::Exhaustively { cases } => format!("all {} cases", grouped(cases)),

@@ -1,6 +1,7 @@
 //! `pudica construct`: transformers, programs and automata built by hand, and whether they do what they should.
 
 use crate::Ending;
+use crate::arguments::whole;
 use crate::text::{bar, grouped, number, seconds};
 use clap::{Args, Subcommand};
 use pudica_theory::automata::{Automaton, StepSensitivity, sensitivities};
@@ -12,8 +13,10 @@ use std::time::Instant;
 
 type Outcome = Result<Ending, Box<dyn std::error::Error>>;
 
-/// The longest strings built for: attention takes n^2 numbers a string.
-const LONGEST: usize = 10_000;
+/// The longest strings built for: attention takes n^2 numbers per string.
+const LONGEST: u64 = 10_000;
+/// The most bits in all strings that are sampled: each takes a byte.
+const MOST_BITS: usize = 1 << 30;
 
 /// Build what the theory says exists, and check that it works.
 ///
@@ -53,17 +56,17 @@ enum What {
 
 #[derive(Args)]
 struct Transformer {
-    /// Bits in a string
-    #[arg(long, value_name = "N")]
+    /// Bits per string
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=LONGEST))]
     n: usize,
     /// How much weights amplify the difference of 1/n that one bit makes; LayerNorm must do the rest. Default: n, so that
     /// LayerNorm need not (first: 1)
     #[arg(long, value_name = "G", allow_hyphen_values = true)]
     gain: Option<f64>,
     /// Strings to try beyond n = 16, their numbers of ones spread evenly from 0 to n
-    #[arg(long, value_name = "S", default_value_t = 101)]
+    #[arg(long, value_name = "S", default_value_t = 101, value_parser = whole::<usize>(2..=MOST_BITS as u64))]
     samples: usize,
-    /// Which random strings
+    /// Seed of the random strings
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Write the weights (safetensors, PyTorch's names), for `pudica bounds` and PyTorch
@@ -76,16 +79,16 @@ struct Transformer {
 
 #[derive(Args)]
 struct Program {
-    /// Bits in a string; all strings are tried up to 20
-    #[arg(long, value_name = "N")]
+    /// Bits per string; up to 20, all strings are tried
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=LONGEST))]
     n: usize,
-    /// Work this string out step by step
+    /// Show the steps on this string of N bits
     #[arg(long, value_name = "BITS")]
     string: Option<String>,
     /// Uniform strings to try beyond n = 20
-    #[arg(long, value_name = "S", default_value_t = 10_000)]
+    #[arg(long, value_name = "S", default_value_t = 10_000, value_parser = whole::<usize>(1..=MOST_BITS as u64))]
     samples: usize,
-    /// Which random strings
+    /// Seed of the random strings
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Print one JSON object
@@ -98,8 +101,8 @@ struct Simulation {
     /// parity, mod:K (ones modulo K), or a transition table FILE.toml
     #[arg(value_name = "AUTOMATON")]
     automaton: String,
-    /// Symbols read
-    #[arg(long, value_name = "N")]
+    /// Symbols to read
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=LONGEST))]
     n: usize,
     /// Print one JSON object
     #[arg(long)]
@@ -117,21 +120,30 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-fn check_length(n: usize) -> Result<(), TheoryError> {
-    match n {
-        1..=LONGEST => Ok(()),
-        _ => Err(TheoryError::Argument(format!("--n must be between 1 and {}, not {n}", grouped(LONGEST as u64)))),
+/// Strings that are sampled must fit in memory.
+fn check_samples(n: usize, samples: usize) -> Result<(), TheoryError> {
+    let most = MOST_BITS / n;
+    match samples <= most {
+        true => Ok(()),
+        false => Err(TheoryError::Argument(format!(
+            "--samples {samples}: strings of {n} bits are too long for that; {} fit",
+            grouped(most as u64)
+        ))),
     }
 }
 
 fn build(construction: Construction, arguments: &Transformer) -> Outcome {
     let n = arguments.n;
-    check_length(n)?;
+    check_samples(n, arguments.samples)?;
     let started = Instant::now();
     let gain = arguments.gain.unwrap_or_else(|| construction.default_gain(n));
     let config = construction.default_config(n);
     let weights = construction.build(&config, gain)?;
     let found = check(construction, n, gain, arguments.samples, arguments.seed)?;
+    if [&found.double, &found.single].iter().any(|accuracy| !accuracy.worst_error.is_finite()) {
+        let problem = format!("with the gain {} the outputs are not numbers: choose a smaller --gain", number(gain));
+        return Err(TheoryError::Argument(problem).into());
+    }
     if let Some(path) = &arguments.save {
         save_encoder(path, &config, &weights)?;
     }
@@ -179,7 +191,11 @@ fn share(accuracy: &Accuracy, strings: u64) -> String {
 }
 
 fn two_majority(arguments: &Program) -> Outcome {
-    check_length(arguments.n)?;
+    check_samples(arguments.n, arguments.samples)?;
+    if let Some(string) = arguments.string.as_deref().filter(|string| string.chars().count() != arguments.n) {
+        let problem = format!("--string has {} bits, but --n is {}", string.chars().count(), arguments.n);
+        return Err(TheoryError::Argument(problem).into());
+    }
     let worked = arguments.string.as_deref().map(Worked::of).transpose()?;
     let found = TwoMajority::check(arguments.n, arguments.samples, arguments.seed)?;
     if arguments.json {
@@ -214,7 +230,6 @@ fn print_worked(worked: &Worked, string: &str) {
 }
 
 fn automaton(arguments: &Simulation) -> Outcome {
-    check_length(arguments.n)?;
     let automaton = Automaton::find(&arguments.automaton)?;
     let steps = sensitivities(&automaton, arguments.n);
     if arguments.json {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 type Outcome = Result<Ending, Box<dyn Error>>;
 
-/// Image data sets: which are known, whether the files in a folder are the published ones, and how the images look
+/// Download, list, verify, show and corrupt image data sets
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -23,9 +23,9 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  pudica data list --data DIR              the known data sets, and what of them lies in DIR
-  pudica data fetch mnist --data DIR       downloads it from where it is published, with its checksums compared
-  pudica data verify DIR                   checksums against the published ones, and every image read
+  pudica data list --data DIR              the known data sets, and which files of them are in DIR
+  pudica data fetch mnist --data DIR       download MNIST from its publisher and compare its checksums
+  pudica data verify DIR                   compare checksums with the published ones, and read every image
   pudica data show cifar10 --data DIR      ten images of each class as cifar10-test.png
   pudica data show pictures/ --out a.png   the same for a folder of classes, a .npy, .mat, .bin or IDX file
   pudica data corrupt fog --data DIR --out cifar10-c
@@ -34,17 +34,17 @@ Examples:
                                            every corruption of one image, as one picture
 
 The folder DIR holds one folder for each data set: mnist, fashion_mnist, cifar10, svhn (the folders torchvision makes for the
-first two and cifar-10-batches-bin are known too), with the files as published, gzipped or not. Instead of --data DIR, the
-environment variable PUDICA_DATA may name it.";
+first two and cifar-10-batches-bin are known too), with the files as published, gzipped or not. Instead of --data DIR you can set
+the environment variable PUDICA_DATA.";
 
 #[derive(Subcommand)]
 enum Command {
-    /// The known data sets, and what of them lies in the data folder
+    /// List the known data sets, and which of their files are in the data folder
     List(List),
     Fetch(Fetch),
     /// Compare checksums with the published ones and read every image
     Verify(Verify),
-    /// Counts, means and a contact sheet (PNG) of a data set, a file or a folder of pictures
+    /// Show counts, means and a contact sheet (PNG) of a data set, a file or a folder of pictures
     Show(Show),
     /// Make CIFAR-10-C's corruptions of CIFAR-10's test images, seeded
     Corrupt(Corrupt),
@@ -61,7 +61,7 @@ struct List {
 
 #[derive(Args)]
 struct Verify {
-    /// The data folder; without it, the one PUDICA_DATA names
+    /// The data folder [default: $PUDICA_DATA]
     dir: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
@@ -74,16 +74,16 @@ struct Show {
     name: String,
     #[command(flatten)]
     place: Place,
-    /// Which part of a known data set
+    /// Split of a known data set
     #[arg(long, value_enum, default_value = "test")]
     split: Part,
-    /// Images of each class on the sheet
+    /// Images per class on the sheet
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     columns: u16,
-    /// Side of each pixel on the sheet
+    /// Enlargement: side of one pixel on the sheet
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
     scale: u16,
-    /// Where the sheet goes [default: NAME-SPLIT.png]
+    /// File for the sheet [default: NAME-SPLIT.png]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Print one JSON object
@@ -106,10 +106,10 @@ struct Corrupt {
     /// Which image the sheet shows, by its number in the test split
     #[arg(long, default_value_t = 0)]
     image: usize,
-    /// Names the random numbers
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Only the first so many images
+    /// Corrupt only the first so many images
     #[arg(long)]
     images: Option<usize>,
     /// Folder with frost1.png to frost5.jpg [default: DIR/corruptions]
@@ -119,7 +119,7 @@ struct Corrupt {
 
 #[derive(Args)]
 struct Place {
-    /// The folder with the data sets; without it, the one PUDICA_DATA names
+    /// The folder with the data sets [default: $PUDICA_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -332,9 +332,13 @@ fn make_corruptions(arguments: &Corrupt) -> Outcome {
             .map(|level| corrupt(images, corruption, level, arguments.seed, frost.as_ref()))
             .collect()
     };
+    if let Some(images) = arguments.images.filter(|images| !(1..=all.count()).contains(images)) {
+        return Err(format!("--images {images}: the test split here has {}", grouped(all.count() as u64)).into());
+    }
     if let Some(path) = &arguments.sheet {
         if arguments.image >= all.count() {
-            return Err(format!("image {} of {}", arguments.image, all.count()).into());
+            let last = all.count().saturating_sub(1);
+            return Err(format!("--image {}: the images here are numbered 0 to {last}", arguments.image).into());
         }
         let image = all.select([arguments.image]);
         let mut pictures = Vec::new();
@@ -347,8 +351,8 @@ fn make_corruptions(arguments: &Corrupt) -> Outcome {
         println!("{} rows ({}): {}", chosen.len(), names(&chosen), path.display());
     }
     if let Some(folder) = &arguments.out {
-        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let images = all.select(0..arguments.images.unwrap_or(all.count()).min(all.count()));
+        std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        let images = all.select(0..arguments.images.unwrap_or(all.count()));
         for corruption in &chosen {
             let path = folder.join(format!("{}.npy", corruption.name()));
             let blocks = joined(&severities(&images, *corruption)?);

@@ -15,17 +15,17 @@ use std::io::{BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Download data sets from where they are published
+/// Download data sets from their publishers
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Fetch {
     /// mnist, fashion-mnist, cifar10, svhn, cifar10-c (2.9 GB), mrpc or bpe
     #[arg(required = true)]
     names: Vec<String>,
-    /// The folder with the data sets; without it, the one PUDICA_DATA names
+    /// The folder for the data sets [default: $PUDICA_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Take the files from URL/FOLDER/FILE instead (a copy in your own network)
+    /// Download from URL/FOLDER/FILE instead (a copy in your own network)
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
     /// Print one JSON object
@@ -39,8 +39,8 @@ Examples:
   pudica data fetch cifar10-c                      into the folder that PUDICA_DATA names
   https_proxy=http://proxy:3128 pudica data fetch svhn --data data
 
-What is there already is not downloaded again, and what was cut off is continued. Every file is
-compared with its published checksum before it takes its name.";
+Files that are there already are not downloaded again, and interrupted downloads are continued. A file
+gets its name only once its checksum is the published one.";
 
 /// The wait after a first failure.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -53,6 +53,9 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
     let named = || std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from);
     let data = arguments.data.clone().or_else(named);
     let data = data.ok_or("say where the data sets go: --data DIR, or the variable PUDICA_DATA")?;
+    if let Some(mirror) = arguments.mirror.as_deref().filter(|mirror| !is_web_address(mirror)) {
+        return Err(format!("--mirror {mirror} is no address: it begins with http:// or https://").into());
+    }
     let downloader = Downloader::new(PAUSE);
     let mut files = Vec::new();
     for source in sources {
@@ -74,6 +77,11 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
         println!("{}", json!({"data": data, "files": files}));
     }
     Ok(Ending::Done)
+}
+
+fn is_web_address(text: &str) -> bool {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    host.is_some_and(|host| !host.starts_with('/') && !host.is_empty())
 }
 
 /// What became of a download.

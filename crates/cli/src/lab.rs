@@ -6,6 +6,7 @@ use crate::grokking;
 use crate::machine::{DeviceName, Machine};
 use crate::plans::{Asked, interrupted, row, tell_beginning, tell_end};
 use crate::progress::Progress;
+use crate::signals::stop_on_signals;
 use crate::spectra;
 use crate::study;
 use crate::synthetic;
@@ -254,13 +255,7 @@ fn summarise(numbers: &[usize]) -> String {
 /// Runs a plan, or what is left of it, and writes its report.
 pub fn run(arguments: &Run) -> Outcome {
     let stop = Stop::new();
-    let asked = stop.clone();
-    ctrlc::set_handler(move || {
-        if asked.requested() {
-            std::process::exit(130); // the second Ctrl-C does not wait
-        }
-        asked.request();
-    })?;
+    stop_on_signals(stop.clone())?;
     if spectra::is_meant(&arguments.what.recipe) {
         let What { scale, overrides, .. } = &arguments.what;
         return spectra::run(scale.as_deref(), overrides, arguments.out.as_deref(), arguments.json, &stop);

@@ -1,5 +1,9 @@
 //! The `pudica` command: argument parsing and printing, no science.
 
+#[macro_use]
+mod out; // first: its macros are those of all that follow
+
+mod arguments;
 mod bench;
 mod boolean;
 mod bounds;
@@ -12,6 +16,7 @@ mod lab;
 mod machine;
 mod plans;
 mod progress;
+mod signals;
 mod spectra;
 mod spectrum;
 mod study;
@@ -24,6 +29,9 @@ use std::process::ExitCode;
 // Networks allocate and free large tensors all the time; the system's allocator is twice slower at it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The most threads that can be asked for: more than any machine has cores, fewer than any refuses.
+pub const MOST_THREADS: u64 = 1024;
 
 /// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
 #[derive(Parser)]
@@ -63,13 +71,31 @@ enum Command {
 /// How a command ended, when it did not fail.
 enum Ending {
     Done,
-    /// Stopped by Ctrl-C, with everything saved.
+    /// Stopped by a signal, with everything saved.
     Interrupted,
 }
 
 fn main() -> ExitCode {
     end_quietly_when_the_reader_leaves();
-    let result = match Arguments::parse().command {
+    let code = match arguments::parse::<Arguments>() {
+        Ok(arguments) => exit_code(check_threads().and_then(|()| run(arguments.command))),
+        Err(answer) => {
+            // --help and --version come here too, with code 0.
+            out::note(answer.print().or_else(|problem| if answer.use_stderr() { Ok(()) } else { Err(problem) }));
+            answer.exit_code() as u8
+        }
+    };
+    match out::finish() {
+        Some(problem) => {
+            eprintln!("pudica: cannot write to standard output: {problem}");
+            ExitCode::from(if code == 0 { 2 } else { code })
+        }
+        None => ExitCode::from(code),
+    }
+}
+
+fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
+    match command {
         Command::List(arguments) => lab::list(&arguments),
         Command::Show(arguments) => lab::show(&arguments),
         Command::Run(arguments) => lab::run(&arguments),
@@ -80,13 +106,28 @@ fn main() -> ExitCode {
         Command::Construct(arguments) => construct::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
-    };
+    }
+}
+
+/// Threads are started when they are first needed, and what rayon makes of an impossible number of them is a panic.
+fn check_threads() -> Result<(), Box<dyn std::error::Error>> {
+    for name in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
+        let asked = std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        if let Some(threads) = asked.filter(|threads| *threads > MOST_THREADS) {
+            return Err(format!("{name}={threads} asks for too many threads: give at most {MOST_THREADS}").into());
+        }
+    }
+    Ok(())
+}
+
+fn exit_code(result: Result<Ending, Box<dyn std::error::Error>>) -> u8 {
     match result {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::Interrupted) => ExitCode::from(130), // what shells report for a command ended by Ctrl-C
+        Ok(Ending::Done) => 0,
+        Ok(Ending::Interrupted) => signals::exit_code(),
         Err(problem) => {
-            eprintln!("pudica: {problem}");
-            ExitCode::from(2)
+            // What was typed or read may be quoted in it, and may be long.
+            eprintln!("pudica: {}", pudica_boolean::shortened(&problem.to_string(), 4000));
+            2
         }
     }
 }

@@ -19,7 +19,7 @@ use std::io::{IsTerminal, Write};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// relu or erf (MLPs), linear-attention, softmax-attention or lstm (the last two only with --empirical)
+    /// relu or erf (MLPs; mlp is relu), linear-attention, softmax-attention or lstm (the last two only with --empirical)
     #[arg(value_name = "ARCH")]
     arch: String,
     /// Dimensions of the cube: input bits
@@ -40,16 +40,16 @@ pub struct Arguments {
     /// Nonlinearity of the dense layer after each attention layer (identity: no dense layer), or of `mlp`
     #[arg(long, value_enum)]
     activation: Option<ActivationName>,
-    /// Tokens the bits are cut into, of D/T bits each (default: as square as D allows, T >= D/T)
+    /// Number of tokens the bits are cut into, of D/T bits each [default: as square as D allows, T >= D/T]
     #[arg(long, value_name = "T")]
     tokens: Option<usize>,
-    /// How a transformer's tokens are read: a weight for each, or their mean
+    /// How a transformer's tokens are read out: a weight for each, or their mean
     #[arg(long, value_enum)]
     readout: Option<ReadoutName>,
-    /// Compute the exact attention kernel on the whole cube, to D = 14 (up to 10 it is computed anyway)
+    /// Compute the exact attention kernel on the whole cube, up to D = 14 (up to 10 it is computed anyway)
     #[arg(long)]
     exact: bool,
-    /// Compute R finite networks with random weights beside it, to D = 12
+    /// Add R finite networks with random weights, up to D = 12
     #[arg(long, value_name = "R")]
     empirical: Option<u64>,
     /// Width of the finite networks
@@ -58,7 +58,7 @@ pub struct Arguments {
     /// Attention heads of the finite networks
     #[arg(long, value_name = "H", default_value_t = 8, requires = "empirical")]
     heads: usize,
-    /// Names the first finite network's weights; the others have the next seeds
+    /// Seed of the first finite network's weights; the others have the next seeds
     #[arg(long, default_value_t = 0, requires = "empirical")]
     seed: u64,
     /// Print one JSON object

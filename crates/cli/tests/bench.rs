@@ -30,7 +30,7 @@ fn it_prints_what_plans_are_made_with() {
 fn sizes_that_cannot_be_are_explained() {
     for (arguments, part) in [
         (["--heads", "3"], "do not divide"),
-        (["--n", "0"], "at least one bit"),
+        (["--n", "0"], "give a whole number from 1 to 10,000"),
         (["--batch", "0"], "at least one string"),
         (["--replicas", "0"], "replicas"),
         (["--seconds", "NaN"], "seconds"),

@@ -24,6 +24,7 @@ pub mod networks;
 pub mod plan;
 pub mod recipe;
 mod results;
+pub mod size;
 pub mod spectra;
 pub mod statistics;
 pub mod store;

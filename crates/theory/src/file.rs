@@ -26,6 +26,10 @@ pub fn save_encoder(path: &Path, config: &EncoderConfig, weights: &Weights) -> R
 /// Reads an encoder: its shape from the shapes of its tensors, its heads from `heads`, the metadata, or else 2 (1 where the width
 /// is odd).
 pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig, Weights)> {
+    let metadata = std::fs::metadata(path).map_err(TheoryError::io("read", path))?;
+    if !metadata.is_file() {
+        return Err(bad(path, "is not a file".into())); // a device might never end
+    }
     let bytes = std::fs::read(path).map_err(TheoryError::io("read", path))?;
     let (_, header) = SafeTensors::read_metadata(&bytes)
         .map_err(|error| bad(path, format!("is not a readable safetensors file ({error})")))?;
@@ -52,6 +56,11 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
     let heads = heads.or(noted).unwrap_or(if d.is_multiple_of(2) { 2 } else { 1 });
     let embed = if width == d { Embed::Add } else { Embed::Concat };
     let config = EncoderConfig { n, d, layers, heads, ff, embed, same_init: false };
+    // Memory is asked for by these sizes, so a file that is too short for them must not get that far.
+    let least = layers as u128 * (4 * (d as u128).pow(2) + 2 * d as u128 * ff as u128);
+    if least > bytes.len() as u128 {
+        return Err(bad(path, format!("is too short for an encoder of width {d}, {layers} layers and ff {ff}")));
+    }
     let architecture = Architecture::Encoder(config.clone());
     let weights = architecture.empty_weights()?.from_bytes(&bytes).map_err(|error| bad(path, error.to_string()))?;
     Ok((config, weights))
@@ -125,5 +134,12 @@ mod tests {
         assert!(refusal(&path).contains("not a readable safetensors file"));
         Weights::zeros([("a", &[2usize, 2][..])]).save(&path).unwrap();
         assert!(refusal(&path).contains("has no tensor pos.weight"));
+        let (wide, one) = ([1usize, 300_000], [1usize, 1]);
+        let names = ["pos.weight", "head.weight", "enc.layers.0.linear1.weight", "enc.layers.0.norm1.weight"];
+        Weights::zeros(names.into_iter().zip([&one[..], &wide, &one, &one])).save(&path).unwrap();
+        assert!(refusal(&path).contains("too short for an encoder of width 300000"), "{}", refusal(&path));
+        assert!(refusal(folder.path()).contains("is not a file"));
+        #[cfg(unix)]
+        assert!(refusal(Path::new("/dev/zero")).contains("is not a file"));
     }
 }

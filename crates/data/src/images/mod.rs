@@ -87,8 +87,9 @@ impl Shape {
 
     /// Sizes a file claims, if `count` images of them are believable.
     fn checked(count: u64, height: u64, width: u64, channels: u64) -> Result<Self, String> {
-        let total = [height, width, channels].iter().try_fold(count.max(1), |product, size| product.checked_mul(*size));
+        let total = [height, width, channels].iter().try_fold(count, |product, size| product.checked_mul(*size));
         match total {
+            _ if count == 0 => Err("it holds no images".into()),
             _ if height == 0 || width == 0 => Err(format!("images of {height} x {width} pixels are empty")),
             _ if channels != 1 && channels != 3 => {
                 Err(format!("images of {channels} channels are not read here: 1 (grey) and 3 (colour) are"))

@@ -11,7 +11,7 @@ use std::path::Path;
 /// five blocks of 10,000, severity s is `(s - 1) * 10_000..s * 10_000`).
 pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> ImagesResult<Images> {
     let mut file = Bytes::open(images)?;
-    let header = header_of_bytes(&mut file)?;
+    let header = header_of_bytes(&mut file, "pixels")?;
     let (count, height, width, channels) = match *header.shape.as_slice() {
         [count, height, width] => (count, height, width, 1),
         [count, height, width, channels] => (count, height, width, channels),
@@ -31,7 +31,7 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> Image
     file.end("the last image")?;
 
     let mut file = Bytes::open(labels)?;
-    let header = header_of_bytes(&mut file)?;
+    let header = header_of_bytes(&mut file, "labels")?;
     if header.shape != [count] {
         return Err(file.error(format!("labels of shape {:?} for {count} images, not [{count}]", header.shape)));
     }
@@ -44,14 +44,14 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> Image
 /// How many images a file says it has.
 pub(super) fn count_of_npy(images: &Path) -> ImagesResult<u64> {
     let mut file = Bytes::open(images)?;
-    let header = header_of_bytes(&mut file)?;
+    let header = header_of_bytes(&mut file, "pixels")?;
     header.shape.first().copied().ok_or_else(|| file.error("a single number is no set of images"))
 }
 
-fn header_of_bytes(file: &mut Bytes) -> ImagesResult<Header> {
+fn header_of_bytes(file: &mut Bytes, what: &str) -> ImagesResult<Header> {
     match read_header(file) {
         Ok(header) if header.dtype == Type::U8 => Ok(header),
-        Ok(_) => Err(file.error("values that are not bytes: save them as uint8")),
+        Ok(header) => Err(file.error(format!("{what} of type {}: save them as uint8", header.dtype.name()))),
         Err(problem) => Err(file.error(problem)),
     }
 }

@@ -59,7 +59,7 @@ impl Axis {
 
     /// Reads the values of a setting as typed on the command line: `4,8,12`, `0..10`, `true`, `parity`.
     pub fn read_typed(key: &str, text: &str) -> Result<Axis> {
-        let values: Vec<Value> = text.split(',').map(|item| typed(item.trim())).collect();
+        let values = text.split(',').map(|item| typed(key, item.trim())).collect::<Result<Vec<Value>>>()?;
         if values.iter().any(|value| value == "") {
             return Err(Error::setting(key, "has an empty value; write key=value or key=a,b,c"));
         }
@@ -80,14 +80,18 @@ impl Axis {
 }
 
 /// A word typed on the command line as a JSON value: numbers and booleans as such, anything else as text.
-fn typed(word: &str) -> Value {
+fn typed(key: &str, word: &str) -> Result<Value> {
     if let Ok(whole) = word.parse::<u64>() {
-        return whole.into();
+        return Ok(whole.into());
     }
-    match word.parse::<f64>() {
+    if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
+        let word = pudica_boolean::shortened(word, 40);
+        return Err(Error::setting(key, format!("{word} is too large: whole numbers go up to {}", u64::MAX)));
+    }
+    Ok(match word.parse::<f64>() {
         Ok(real) if real.is_finite() => real.into(),
         _ => word.parse::<bool>().map(Value::from).unwrap_or_else(|_| word.into()),
-    }
+    })
 }
 
 /// A range written as text, if it is one.
@@ -107,9 +111,10 @@ fn parse_range(key: &str, text: &str) -> Result<Option<Values>> {
     };
     let bad = |problem: &str| Error::setting(key, format!("`{text}` {problem}"));
     let whole = |part: &str| part.parse::<u64>().ok();
-    if let (Some(low), Some(high), Some(step)) = (whole(start), whole(end), whole(step)) {
+    let step = whole(step).filter(|step| *step > 0).ok_or_else(|| bad("has a step that is no whole number above 0"))?;
+    if let (Some(low), Some(high)) = (whole(start), whole(end)) {
         let past = if inclusive { high.saturating_add(1) } else { high };
-        if step == 0 || past <= low {
+        if past <= low {
             return Err(bad("is an empty range"));
         }
         if (past - low) / step > LONGEST_AXIS {
@@ -158,6 +163,14 @@ mod tests {
     fn mistakes() {
         let refusal = |text: &str| Axis::read_typed("n", text).unwrap_err().to_string();
         assert_eq!(refusal("5..5"), "n: `5..5` is an empty range");
+        for step in ["0", "-1", "x", "0.5", ""] {
+            let text = format!("4..=8 step {step}");
+            assert_eq!(refusal(&text), format!("n: `{text}` has a step that is no whole number above 0"));
+        }
+        assert_eq!(
+            refusal("18446744073709551616"),
+            "n: 18446744073709551616 is too large: whole numbers go up to 18446744073709551615"
+        );
         assert!(refusal("a..b").contains("is not a range"));
         assert!(refusal("4,,5").contains("empty value"));
         assert!(refusal("0..99999999999").contains("too long"));

@@ -187,7 +187,8 @@ impl Recipe {
     /// Reads a recipe's text.
     pub fn parse(name: &str, text: &str) -> Result<Recipe> {
         let wrong = |problem: String| Error::Recipe { recipe: name.into(), problem };
-        let file: RecipeFile = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let file: RecipeFile =
+            toml::from_str(text).map_err(|error| wrong(pudica_boolean::shortened_lines(&error.to_string())))?;
         if file.scales.is_empty() {
             return Err(wrong("has no scale; add a [quick] or [paper] table with a [[quick.sweep]]".into()));
         }

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use pudica_boolean::did_you_mean;
+use pudica_boolean::{did_you_mean, shortened_lines};
 use serde::Deserialize;
 
 use super::{Automaton, LARGEST_MODULUS};
@@ -36,7 +36,7 @@ struct Table {
 impl Automaton {
     /// Reads a transition table; the error is a sentence.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let table: Table = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_string())?;
+        let table: Table = toml::from_str(text).map_err(|error| shortened_lines(&error.to_string()))?;
         if table.alphabet.len() < 2 {
             return Err("alphabet needs at least two symbols; with one there is nothing to change".into());
         }
@@ -134,5 +134,7 @@ mod tests {
         assert!(refusal("start =", "strat =").contains("strat"));
         assert!(refusal("done = { 0 = \"zero\", 1 = \"neither\" }", "").contains("no line for the state 'done'"));
         assert!(refusal("[transitions]", "[transitions").contains("expected"));
+        let deep = format!("x = {}", "[".repeat(100_000));
+        assert!(Automaton::from_toml(&deep).unwrap_err().len() < 1000, "a long line is not repeated");
     }
 }

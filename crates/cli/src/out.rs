@@ -1,0 +1,50 @@
+//! Printing that cannot panic. These macros take the place of the standard ones in the whole crate: a full disk behind standard output is
+//! told once, at the end, by [`finish`], and what standard error cannot take is dropped.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+#[allow(unused_macros)] // it is there for who wants it, as the standard one is
+macro_rules! print {
+    ($($text:tt)*) => { $crate::out::to_stdout(format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { $crate::out::to_stdout(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::out::to_stdout(format_args!("{}\n", format_args!($($text)*))) };
+}
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::out::to_stderr(format_args!($($text)*)) };
+}
+macro_rules! eprintln {
+    () => { $crate::out::to_stderr(format_args!("\n")) };
+    ($($text:tt)*) => { $crate::out::to_stderr(format_args!("{}\n", format_args!($($text)*))) };
+}
+
+/// What standard output refused, the first time it did.
+static PROBLEM: OnceLock<String> = OnceLock::new();
+
+/// `print!` and `println!`. After a first refusal nothing more is tried: a text with holes misleads.
+pub fn to_stdout(text: fmt::Arguments) {
+    if PROBLEM.get().is_none() {
+        note(io::stdout().lock().write_fmt(text));
+    }
+}
+
+/// `eprint!` and `eprintln!`.
+pub fn to_stderr(text: fmt::Arguments) {
+    let _ = io::stderr().lock().write_fmt(text); // there is no further place to complain
+}
+
+/// Remembers a problem with standard output.
+pub fn note(result: io::Result<()>) {
+    if let Err(error) = result {
+        let _ = PROBLEM.set(pudica_boolean::atomic::sentence(&error)); // the first one counts
+    }
+}
+
+/// Hands on everything printed so far; what went wrong with it, if anything did.
+pub fn finish() -> Option<&'static str> {
+    note(io::stdout().lock().flush());
+    PROBLEM.get().map(String::as_str)
+}

@@ -1,0 +1,136 @@
+//! A sweep that is asked to stop saves, says how to continue, and ends with the signal's code; the same command continues to the same
+//! numbers.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Two runs of some seconds.
+const SLOW: &str = r#"
+title = "Slow"
+[settings]
+target = "parity"
+n = 3
+model.d = 8
+train.batch = 16
+train.steps = 20000
+eval.batches = 2
+measure.batches = 2
+measure.draws = 2
+[[quick.sweep]]
+name = "all"
+grid.seed = "0..2"
+"#;
+
+fn command(folder: &Path, out: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));
+    command.args(["run", "slow.toml", "--jobs", "1", "--out", out]).current_dir(folder);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// Starts a sweep and waits until its first run is at work.
+fn started(mut command: Command, out: &Path) -> Child {
+    let child = command.spawn().unwrap();
+    for _ in 0..2400 {
+        if fs::read_dir(out.join("runs")).is_ok_and(|mut runs| runs.next().is_some()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    child
+}
+
+fn send(signal: &str, child: &Child) {
+    assert!(Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap().success());
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("slow.toml"), SLOW).unwrap();
+    folder
+}
+
+/// What was measured, run by run.
+fn measures(out: &Path) -> Vec<serde_json::Value> {
+    let mut runs: Vec<_> = fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
+    runs.sort();
+    let summary = |run: &std::path::PathBuf| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
+    };
+    runs.iter().map(|run| summary(run)["measures"].clone()).collect()
+}
+
+#[test]
+fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
+    let folder = folder();
+    assert!(command(folder.path(), "straight").output().unwrap().status.success());
+    let expected = measures(&folder.path().join("straight"));
+    assert_eq!(expected.len(), 2);
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
+        let out = folder.path().join(signal);
+        let child = started(command(folder.path(), signal), &out);
+        send(signal, &child);
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{signal}: {message}");
+        assert!(message.contains("the same command continues"), "{signal}: {message}");
+        let resumed = command(folder.path(), signal).output().unwrap();
+        let message = String::from_utf8_lossy(&resumed.stderr);
+        assert!(resumed.status.success(), "{signal}: {message}");
+        assert!(message.contains("continuing"), "{signal}: {message}");
+        assert_eq!(measures(&out), expected, "{signal}");
+    }
+}
+
+/// Its standard error is a full pipe, so that after the first signal it waits, for ever, to say how to continue.
+#[test]
+fn a_second_signal_of_the_same_kind_does_not_wait() {
+    let folder = folder();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = command(folder.path(), "out");
+    command.stderr(writer.try_clone().unwrap());
+    let mut child = started(command, &folder.path().join("out"));
+    let filler = std::thread::spawn(move || {
+        let mut writer = writer;
+        while writer.write_all(b".").is_ok() {} // by bytes, so that not one is left free
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    send("TERM", &child);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(child.try_wait().unwrap(), None, "one signal of a kind is obeyed, not rushed");
+    send("HUP", &child);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(child.try_wait().unwrap(), None, "another kind does not hurry it");
+    send("TERM", &child);
+    let mut status = None;
+    for _ in 0..400 {
+        status = child.try_wait().unwrap();
+        if status.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    child.kill().unwrap(); // nothing if it has ended, as it should have
+    assert_eq!(status.and_then(|status| status.code()), Some(143));
+    drop(reader);
+    filler.join().unwrap();
+}
+
+#[test]
+fn under_nohup_a_closed_terminal_is_ignored() {
+    let folder = folder();
+    let mut nohup = Command::new("nohup");
+    nohup.arg(env!("CARGO_BIN_EXE_pudica")).args(["run", "slow.toml", "--jobs", "1", "--out", "out"]);
+    nohup.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = started(nohup, &folder.path().join("out"));
+    send("HUP", &child);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(measures(&folder.path().join("out")).len(), 2);
+}
