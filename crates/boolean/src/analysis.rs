@@ -3,12 +3,13 @@
 use crate::complexity::{self, complexity};
 use crate::files::Table;
 use crate::function::{RealFunction, real};
+use crate::properties::variables_of;
 use crate::real_sensitivity::real_sensitivity;
 use crate::sampled::{Budget, Estimate, SampledSensitivity, sample, sample_real};
 use crate::table::RealTable;
 use crate::{
-    BooleanFunction, Convention, Error, Function, MAX_TABLE_VARIABLES, Result, Spectrum, TruthTable, did_you_mean,
-    flip_counts, npy, sensitivity_profile, write_atomically,
+    BooleanFunction, Convention, Error, Function, MAX_TABLE_VARIABLES, NormalForm, Properties, Result, Spectrum,
+    TruthTable, did_you_mean, flip_counts, npy, sensitivity_profile, shortened, write_atomically,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ use std::time::Instant;
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
+    /// E[f].
+    Mean,
     /// as_n(f).
     AverageSensitivity,
     /// The influence of each variable.
@@ -34,8 +37,16 @@ pub enum Measure {
     SpectralNorm,
     /// Spectral weight above each k.
     SpectralWeightAbove,
-    /// Noise stability at rho.
+    /// Noise stability at each rho.
     NoiseStability,
+    /// The coefficients largest in size.
+    LargestCoefficients,
+    /// Distance to the nearest affine function.
+    Nonlinearity,
+    /// Balanced, monotone, symmetric, linear, and how many variables matter.
+    Properties,
+    /// The polynomial over GF(2): degree, terms, and itself where it is short.
+    AlgebraicNormalForm,
     /// bs(f), n <= 12.
     BlockSensitivity,
     /// C(f), n <= 12.
@@ -44,7 +55,8 @@ pub enum Measure {
 
 impl Measure {
     /// All of them, in the order they are printed.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 16] = [
+        (Self::Mean, "mean"),
         (Self::AverageSensitivity, "average_sensitivity"),
         (Self::Influences, "influences"),
         (Self::MaxSensitivity, "max_sensitivity"),
@@ -54,13 +66,26 @@ impl Measure {
         (Self::SpectralNorm, "spectral_norm"),
         (Self::SpectralWeightAbove, "spectral_weight_above"),
         (Self::NoiseStability, "noise_stability"),
+        (Self::LargestCoefficients, "largest_coefficients"),
+        (Self::Nonlinearity, "nonlinearity"),
+        (Self::Properties, "properties"),
+        (Self::AlgebraicNormalForm, "algebraic_normal_form"),
         (Self::BlockSensitivity, "block_sensitivity"),
         (Self::CertificateComplexity, "certificate_complexity"),
     ];
 
     fn needs_spectrum(self) -> bool {
         use Measure::*;
-        matches!(self, Degree | DegreeProfile | SpectralNorm | SpectralWeightAbove | NoiseStability)
+        matches!(
+            self,
+            Degree
+                | DegreeProfile
+                | SpectralNorm
+                | SpectralWeightAbove
+                | NoiseStability
+                | LargestCoefficients
+                | Nonlinearity
+        )
     }
 
     fn needs_histogram(self) -> bool {
@@ -72,7 +97,12 @@ impl Measure {
     }
 
     fn can_be_sampled(self) -> bool {
-        matches!(self, Self::AverageSensitivity | Self::Influences)
+        matches!(self, Self::Mean | Self::AverageSensitivity | Self::Influences)
+    }
+
+    fn is_for_boolean_functions(self) -> bool {
+        use Measure::*;
+        self.needs_search() || matches!(self, SensitivityHistogram | Nonlinearity | Properties | AlgebraicNormalForm)
     }
 }
 
@@ -85,7 +115,7 @@ impl FromStr for Measure {
         known.map(|(measure, _)| *measure).ok_or_else(|| {
             let hint = did_you_mean(&wanted, Self::ALL.map(|(_, name)| name));
             let all = Self::ALL.map(|(_, name)| name).join(", ");
-            Error::Measure(format!("unknown measure '{}'{hint}; there are {all}", text.trim()))
+            Error::Measure(format!("unknown measure '{}'{hint}; there are {all}", shortened(text.trim(), 40)))
         })
     }
 }
@@ -131,8 +161,8 @@ pub struct Request {
     pub method: Option<Method>,
     /// What to compute; `None` is everything the method and n allow.
     pub measures: Option<Vec<Measure>>,
-    /// Correlation for the noise stability.
-    pub rho: f64,
+    /// Correlations for the noise stability.
+    pub rhos: Vec<f64>,
     /// How long to sample.
     pub budget: Budget,
     /// Where to write all coefficients.
@@ -224,6 +254,22 @@ pub struct NoiseStability {
     pub value: f64,
 }
 
+/// One coefficient of the Fourier-Walsh expansion.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Coefficient {
+    /// The variables of its set S, counted from 1.
+    pub variables: Vec<usize>,
+    /// lambda_S.
+    pub value: f64,
+}
+
+/// What is smaller than this, beside the largest of its kind, is the rounding error of sums in f64. (Coefficients of Boolean functions
+/// are multiples of 2^-30.)
+const ROUNDING: f64 = 1e-13;
+
+/// How many of the largest coefficients are told.
+const LARGEST_TOLD: usize = 8;
+
 /// The average sensitivity in both conventions; squares of differences of 0 and 1 are a quarter of those of ±1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BothConventions {
@@ -245,6 +291,8 @@ pub struct Analysis {
     pub convention: Convention,
     /// How the numbers were found.
     pub method: Method,
+    /// E[f], in this convention.
+    pub mean: Option<Quantity>,
     /// as_n(f).
     pub average_sensitivity: Option<Quantity>,
     /// as_n(f) in both conventions (Boolean functions only).
@@ -267,8 +315,16 @@ pub struct Analysis {
     pub spectral_norm: Option<f64>,
     /// Weight above degree 0, 1, ..., n.
     pub spectral_weight_above: Option<Vec<f64>>,
-    /// Noise stability.
-    pub noise_stability: Option<NoiseStability>,
+    /// Noise stability at each rho asked for.
+    pub noise_stability: Option<Vec<NoiseStability>>,
+    /// The coefficients largest in size, at most eight.
+    pub largest_coefficients: Option<Vec<Coefficient>>,
+    /// Inputs on which f differs from the nearest affine function.
+    pub nonlinearity: Option<u64>,
+    /// Balanced, monotone, ...
+    pub properties: Option<Properties>,
+    /// The polynomial over GF(2).
+    pub algebraic_normal_form: Option<NormalForm>,
     /// bs(f).
     pub block_sensitivity: Option<usize>,
     /// C(f).
@@ -295,6 +351,7 @@ pub fn analyse(subject: Subject, request: &Request, progress: &mut dyn FnMut(u64
         n,
         convention: if given { Convention::AsGiven } else { request.convention },
         method,
+        mean: None,
         average_sensitivity: None,
         average_sensitivity_by_convention: None,
         influences: None,
@@ -307,6 +364,10 @@ pub fn analyse(subject: Subject, request: &Request, progress: &mut dyn FnMut(u64
         spectral_norm: None,
         spectral_weight_above: None,
         noise_stability: None,
+        largest_coefficients: None,
+        nonlinearity: None,
+        properties: None,
+        algebraic_normal_form: None,
         block_sensitivity: None,
         certificate_complexity: None,
         spectral_average_sensitivity: None,
@@ -370,10 +431,13 @@ impl Analysis {
     fn exact(&mut self, table: &TruthTable, request: &Request) -> Result<()> {
         let factor = self.convention.square_factor();
         let rows = table.rows() as f64;
+        let ones = table.ones() as f64 / rows;
+        let is_01 = self.convention == Convention::ZeroOne;
+        let mean = if is_01 { ones } else { 1.0 - 2.0 * ones };
+        self.mean = request.wants_one(Measure::Mean).then_some(Quantity::Exact(mean));
         if request.wants_spectrum() {
             let spectrum = Spectrum::of(table)?.in_convention(self.convention);
-            let ones = table.ones() as f64 / rows;
-            self.spectral(&spectrum, request, if self.convention == Convention::ZeroOne { ones } else { 1.0 })?;
+            self.spectral(&spectrum, request, if is_01 { ones } else { 1.0 })?;
         }
         let flips = if request.wants(Measure::needs_histogram) {
             let profile = sensitivity_profile(table);
@@ -396,6 +460,10 @@ impl Analysis {
         } else {
             flip_counts(table)
         };
+        self.properties = request.wants_one(Measure::Properties).then(|| Properties::of(table, &flips));
+        if request.wants_one(Measure::AlgebraicNormalForm) {
+            self.algebraic_normal_form = Some(NormalForm::of(table)?);
+        }
         let influences: Vec<f64> = flips.iter().map(|&count| count as f64 / rows * factor).collect();
         self.sensitivity(influences, request);
         let pm1 = flips.iter().sum::<u64>() as f64 / rows;
@@ -413,13 +481,18 @@ impl Analysis {
     }
 
     fn exact_real(&mut self, table: RealTable, request: &Request) -> Result<()> {
-        let boolean_only = |measure: Measure| measure.needs_search() || measure == Measure::SensitivityHistogram;
-        if request.asks_for(boolean_only) {
-            let problem =
-                "sensitivity_histogram, block_sensitivity and certificate_complexity are for Boolean functions";
-            return Err(Error::Measure(format!("{problem}; {} has real values", self.function)));
+        if request.asks_for(Measure::is_for_boolean_functions) {
+            let all = Measure::ALL.iter().filter(|(measure, _)| measure.is_for_boolean_functions());
+            let names = all.map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+            return Err(Error::Measure(format!(
+                "{names} are for Boolean functions; {} has real values",
+                self.function
+            )));
         }
         let mean_square = table.values().iter().map(|v| v * v).sum::<f64>() / table.values().len() as f64;
+        let mean = table.values().iter().sum::<f64>() / table.values().len() as f64;
+        let mean = if mean.abs() > ROUNDING * mean_square.sqrt() { mean } else { 0.0 };
+        self.mean = request.wants_one(Measure::Mean).then_some(Quantity::Exact(mean));
         let sensitivity = real_sensitivity(&table);
         self.max_sensitivity = request.wants_one(Measure::MaxSensitivity).then_some(sensitivity.max);
         self.sensitivity(sensitivity.influences, request);
@@ -440,13 +513,22 @@ impl Analysis {
     fn spectral(&mut self, spectrum: &Spectrum, request: &Request, mean_square: f64) -> Result<()> {
         let wants = |measure| request.wants_one(measure);
         self.degree = wants(Measure::Degree).then(|| spectrum.degree());
-        self.degree_profile = wants(Measure::DegreeProfile).then(|| spectrum.degree_profile().to_vec());
+        let least = ROUNDING * ROUNDING * spectrum.sum_of_squares();
+        let profile = || spectrum.degree_profile().iter().map(|&weight| if weight > least { weight } else { 0.0 });
+        self.degree_profile = wants(Measure::DegreeProfile).then(|| profile().collect());
         self.spectral_norm = wants(Measure::SpectralNorm).then(|| spectrum.spectral_norm());
-        let above = || (0..=self.n).map(|k| spectrum.weight_above(k)).collect();
+        let above = || (0..=self.n).map(|k| profile().skip(k + 1).fold(0.0, |sum, weight| sum + weight)).collect();
         self.spectral_weight_above = wants(Measure::SpectralWeightAbove).then(above);
-        let rho = request.rho;
-        let stability = || NoiseStability { rho, value: spectrum.noise_stability(rho) };
-        self.noise_stability = wants(Measure::NoiseStability).then(stability);
+        let stability = |&rho: &f64| NoiseStability { rho, value: spectrum.noise_stability(rho) };
+        self.noise_stability = wants(Measure::NoiseStability).then(|| request.rhos.iter().map(stability).collect());
+        let coefficient = |(set, value)| Coefficient { variables: variables_of(set, self.n).collect(), value };
+        let largest = || {
+            let found = spectrum.largest(LARGEST_TOLD);
+            let least = ROUNDING * found.first().map_or(0.0, |(_, value)| value.abs());
+            found.into_iter().filter(|(_, value)| value.abs() > least).map(coefficient).collect()
+        };
+        self.largest_coefficients = wants(Measure::LargestCoefficients).then(largest);
+        self.nonlinearity = spectrum.nonlinearity().filter(|_| wants(Measure::Nonlinearity));
         let claim = "sum of squared coefficients = E[f^2] (Parseval)";
         self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
         self.spectral_average_sensitivity = Some(spectrum.average_sensitivity());
@@ -460,7 +542,7 @@ impl Analysis {
     fn sampled(&mut self, subject: Subject, request: &Request, progress: &mut dyn FnMut(u64, f64)) -> Result<()> {
         if request.asks_for(|measure| !measure.can_be_sampled()) || request.spectrum_file.is_some() {
             return Err(Error::Measure(format!(
-                "only average_sensitivity and influences can be sampled; the others need the truth table (n={})",
+                "only mean, average_sensitivity and influences can be sampled; the others need the truth table (n={})",
                 self.n
             )));
         }
@@ -486,6 +568,11 @@ impl Analysis {
             let pm1 = found.average.value;
             self.average_sensitivity_by_convention = Some(BothConventions { pm1, zero_one: pm1 / 4.0 });
         }
+        let mean = match self.convention {
+            Convention::PlusMinus if found.is_boolean => found.mean.mapped(|share| 1.0 - 2.0 * share),
+            _ => found.mean,
+        };
+        self.mean = wants(Measure::Mean).then_some(Quantity::Sampled(mean));
         self.precision_reached = Some(found.precise);
         Ok(())
     }

@@ -27,6 +27,7 @@ mod lanes;
 pub mod memory;
 pub mod named;
 pub mod npy;
+pub mod properties;
 pub mod real_sensitivity;
 pub mod sampled;
 pub mod sensitivity;
@@ -43,6 +44,7 @@ pub use error::{Error, Result, did_you_mean, nearest, shortened, shortened_lines
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use named::{Function, Named};
+pub use properties::{NormalForm, Properties};
 pub use sensitivity::{SensitivityProfile, flip_counts, sensitivity_profile};
 pub use spectrum::Spectrum;
 pub use table::{RealTable, TruthTable};

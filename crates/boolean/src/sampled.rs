@@ -50,7 +50,13 @@ pub struct Estimate {
 impl Estimate {
     /// The same in other units.
     pub fn scaled(self, factor: f64) -> Self {
-        Self { value: self.value * factor, ci95: self.ci95.map(|end| end * factor), samples: self.samples }
+        self.mapped(|value| value * factor)
+    }
+
+    /// The same of another quantity, which a rising or falling straight line makes of this one.
+    pub fn mapped(self, line: impl Fn(f64) -> f64) -> Self {
+        let [a, b] = self.ci95.map(&line);
+        Self { value: line(self.value), ci95: [a.min(b), a.max(b)], samples: self.samples }
     }
 }
 
@@ -61,6 +67,8 @@ pub struct SampledSensitivity {
     pub average: Estimate,
     /// The influence of each variable, x1 first.
     pub influences: Vec<Estimate>,
+    /// The share of inputs with f = 1 or, for a real function, E[f].
+    pub mean: Estimate,
     /// Whether the asked precision was reached before the time limit.
     pub precise: bool,
     /// Whether the function is Boolean, its values read as ±1.
@@ -74,17 +82,20 @@ struct Sums {
     sensitivity: [f64; 2],
     /// For each variable, the sum of its squared shift and of its square.
     shifts: Vec<[f64; 2]>,
+    /// Sum of f and of its square.
+    values: [f64; 2],
 }
 
 impl Sums {
     fn zero(n: usize) -> Self {
-        Self { samples: 0, sensitivity: [0.0; 2], shifts: vec![[0.0; 2]; n] }
+        Self { samples: 0, sensitivity: [0.0; 2], shifts: vec![[0.0; 2]; n], values: [0.0; 2] }
     }
 
     fn add(&mut self, other: &Self) {
         let add = |a: &mut [f64; 2], b: &[f64; 2]| (0..2).for_each(|k| a[k] += b[k]);
         self.samples += other.samples;
         add(&mut self.sensitivity, &other.sensitivity);
+        add(&mut self.values, &other.values);
         self.shifts.iter_mut().zip(&other.shifts).for_each(|(a, b)| add(a, b));
     }
 }
@@ -104,7 +115,8 @@ pub fn sample(f: &dyn BooleanFunction, budget: &Budget, progress: &mut dyn FnMut
             squares += count * count;
         }
         let shifts = changed.iter().map(|lanes| [f64::from(lanes.count_ones()); 2]).collect();
-        Sums { samples: BATCH, sensitivity: [sum as f64, squares as f64], shifts }
+        let values = [f64::from(f.lanes(&x).count_ones()); 2];
+        Sums { samples: BATCH, sensitivity: [sum as f64, squares as f64], shifts, values }
     };
     run(n, n as f64, 1.0, budget, &batch, progress)
 }
@@ -128,6 +140,7 @@ pub fn sample_real(f: &dyn RealFunction, budget: &Budget, progress: &mut dyn FnM
                 (0..2).for_each(|k| sums.shifts[i][k] += shift.powi(k as i32 + 1));
             }
             (0..2).for_each(|k| sums.sensitivity[k] += sensitivity.powi(k as i32 + 1));
+            (0..2).for_each(|k| sums.values[k] += before.powi(k as i32 + 1));
         }
         sums.samples = BATCH;
         sums
@@ -183,14 +196,23 @@ fn narrow_enough(half_width: f64, sums: &Sums, budget: &Budget) -> bool {
 }
 
 fn finish(sums: &Sums, most: f64, most_shift: f64, precise: bool) -> SampledSensitivity {
-    let estimate = |s: [f64; 2], most: f64| {
+    let estimate_from = |s: [f64; 2], least: f64, most: f64| {
         let value = s[0] / sums.samples as f64;
         let half_width = half_width(s, sums.samples, most);
-        Estimate { value, ci95: [(value - half_width).max(0.0), (value + half_width).min(most)], samples: sums.samples }
+        Estimate {
+            value,
+            ci95: [(value - half_width).max(least), (value + half_width).min(most)],
+            samples: sums.samples,
+        }
     };
+    let estimate = |s: [f64; 2], most: f64| estimate_from(s, 0.0, most);
     SampledSensitivity {
         average: estimate(sums.sensitivity, most),
         influences: sums.shifts.iter().map(|&s| estimate(s, most_shift)).collect(),
+        mean: match most_shift.is_finite() {
+            true => estimate(sums.values, 1.0), // a share
+            false => estimate_from(sums.values, f64::NEG_INFINITY, f64::INFINITY),
+        },
         precise,
         is_boolean: most.is_finite(),
     }
@@ -242,6 +264,21 @@ mod tests {
         assert_eq!(found.average.value, 10_000.0);
         assert!(found.average.ci95[0] < 10_000.0 && found.average.ci95[1] == 10_000.0);
         assert!(found.influences.iter().all(|i| i.value == 1.0 && i.ci95[0] < 1.0));
+    }
+
+    #[test]
+    fn the_mean_is_estimated_too() {
+        let of = |name: &str, n: usize| {
+            let found = sample(boolean(name, n).as_ref(), &budget(Precision::Absolute(0.05), 4), &mut |_, _| {});
+            found.mean
+        };
+        let or = of("or", 60); // 1 - 2^-60
+        assert!(or.value == 1.0 && or.ci95[0] < 1.0 && or.ci95[0] > 0.9 && or.ci95[1] == 1.0, "{or:?}");
+        let and = of("dictator:7", 60);
+        assert!(and.ci95[0] < 0.5 && and.ci95[1] > 0.5 && and.ci95[1] - and.ci95[0] < 0.2, "{and:?}");
+        let Ok(Function::Real(mean)) = Named::Mean.at(300) else { panic!("the mean is real") };
+        let found = sample_real(mean.as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {}).mean;
+        assert!(found.ci95[0] < 0.5 && found.ci95[1] > 0.5 && found.ci95[1] - found.ci95[0] < 0.01, "{found:?}");
     }
 
     #[test]

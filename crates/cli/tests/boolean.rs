@@ -109,6 +109,88 @@ fn two_functions_compared() {
 }
 
 #[test]
+fn names_expressions_and_tables_can_be_compared_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("and.txt");
+    std::fs::write(&table, "00000011").unwrap();
+    for other in ["x1 && x2", "!(!x1 | !x2)", table.to_str().unwrap()] {
+        let found = json(&["parity", "--n", "3", "--versus", other]);
+        assert_eq!(found["versus"]["distance"], 0.5, "{other}");
+        assert_eq!(found["versus"]["average_sensitivities"][1], 1.0, "{other}");
+    }
+    let text = String::from_utf8(pudica(&["parity", "--n", "3", "--versus", "x2"]).stdout).unwrap();
+    assert!(text.contains("a function of low average sensitivity is far from one of high"), "{text}");
+}
+
+#[test]
+fn what_kind_of_function_it_is() {
+    let found = json(&["--expr", "x1 & x2 ^ x3", "--n", "4", "--rho", "0.5,0.9"]);
+    assert_eq!((&found["mean"], &found["nonlinearity"]), (&0.0.into(), &4.into()));
+    let flags =
+        ["balanced", "monotone", "unate", "symmetric", "linear", "affine"].map(|flag| &found["properties"][flag]);
+    assert_eq!(flags.map(|flag| flag.as_bool().unwrap()), [true, false, false, false, false, false]);
+    assert_eq!(found["properties"]["relevant_variables"], 3);
+    assert_eq!(found["algebraic_normal_form"]["polynomial"], "x3 + x1 x2");
+    assert_eq!(found["algebraic_normal_form"]["degree"], 2);
+    let largest = found["largest_coefficients"].as_array().unwrap();
+    assert_eq!((largest.len(), &largest[0]["variables"], &largest[0]["value"]), (4, &vec![3].into(), &0.5.into()));
+    let stabilities = found["noise_stability"].as_array().unwrap();
+    assert_eq!((stabilities.len(), &stabilities[1]["rho"]), (2, &0.9.into()));
+    // Every weight at most 4 degrees up, and none of them minus nothing.
+    assert!(found["spectral_weight_above"].as_array().unwrap().iter().all(|w| w.as_f64().unwrap().is_sign_positive()));
+
+    let text = String::from_utf8(pudica(&["--expr", "x1 & x2 ^ x3", "--n", "4"]).stdout).unwrap();
+    for part in ["x3 + x1 x2", "a 3-junta", "not monotone", "each bit of y that of x with probability 0.95", "x1 x3"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn influences_beyond_a_screenful_are_not_lost() {
+    let text = |arguments: &[&str]| String::from_utf8(pudica(arguments).stdout).unwrap();
+    let shown = text(&["--expr", "x40", "--method", "sampled", "--precision", "0.5"]);
+    assert!(shown.lines().any(|line| line.trim_start().starts_with("x40 ") && line.contains('█')), "{shown}");
+    assert!(shown.contains("and 39 more, the largest 0  [0, 0.0"), "{shown}");
+    // Sampled numbers carry their intervals even where all are equal.
+    let parity = text(&["parity", "--n", "40"]);
+    let line = parity.lines().find(|line| line.contains("for every variable")).unwrap();
+    assert!(line.contains(", 1]  from "), "{line}");
+    assert!(text(&["parity", "--n", "5", "--precision", "0.1"]).contains("Sampled because of --precision"));
+}
+
+#[test]
+fn csv_has_one_number_per_line() {
+    let text = |arguments: &[&str]| String::from_utf8(pudica(arguments).stdout).unwrap();
+    let exact = text(&["majority", "--n", "3", "--csv", "--versus", "first"]);
+    for line in [
+        "quantity,of,value,low95,high95",
+        "average_sensitivity,,1.5,,",
+        "influences,x3,0.5,,",
+        "sensitivity_histogram,2,6,,",
+        "degree_profile,3,0.25,,",
+        "largest_coefficients,x1 x2 x3,-0.5,,",
+        "properties,monotone,1,,",
+        "algebraic_normal_form,degree,2,,",
+        "versus,distance,0.25,,",
+    ] {
+        assert!(exact.lines().any(|found| found == line), "{line}: {exact}");
+    }
+    assert!(exact.lines().all(|line| line.matches(',').count() == 4), "{exact}");
+    let sampled = text(&["parity", "--n", "40", "--csv"]);
+    let mean = sampled.lines().find(|line| line.starts_with("mean,,")).unwrap();
+    let cells: Vec<f64> = mean.split(',').skip(2).map(|cell| cell.parse().unwrap()).collect();
+    assert!(cells[1] < cells[0] && cells[0] < cells[2], "{mean}");
+}
+
+#[test]
+fn a_written_spectrum_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.npy");
+    let text = String::from_utf8(pudica(&["first", "--n", "3", "--spectrum", path.to_str().unwrap()]).stdout).unwrap();
+    assert!(text.contains(&format!("wrote all 8 coefficients to {}", path.display())), "{text}");
+}
+
+#[test]
 fn people_get_a_table_and_a_list() {
     let text = String::from_utf8(pudica(&["majority", "--n", "5"]).stdout).unwrap();
     for part in ["average sensitivity", "1.875", "degree profile", "█", "holds"] {
@@ -143,10 +225,23 @@ fn bad_input_gets_one_sentence() {
     for (arguments, part) in [
         (&["majorty", "--n", "5"][..], "did you mean 'majority'?"),
         (&["majority"], "--n 20"),
-        (&["parity", "--n", "0"], "at least one variable"),
-        (&["parity", "--n", "99999"], "up to 10000"),
+        (&["parity", "--n", "0"], "give a whole number from 1 to 10,000"),
+        (&["parity", "--n", "99999"], "give a whole number from 1 to 10,000"),
+        (&["parity", "--n", "-3"], "'--n <N>': give a whole number from 1 to 10,000"),
+        (&["parity", "--n", "4", "--seed", "-1"], "'--seed <SEED>': give a whole number, 0 or more"),
+        (&["parity", "--n", "4", "--threads", "0"], "give a whole number from 1 to 1,024"),
+        (&["parity", "--n", "4", "--threads", "1000000"], "give a whole number from 1 to 1,024"),
+        (&["--table", "/dev/zero"], "/dev/zero: this is a device, not a file"),
+        (&["parity", "--n", "4", "--versus", "x1 & & x2"], "column 6"),
+        (&["parity", "--n", "4", "--versus", "x5"], "uses x5, but n=4"),
+        (&["parity", "--n", "4", "--versus", "majorty"], "did you mean 'majority'?"),
+        (&["parity", "--n", "4", "--rho", "0.5,1.5"], "--rho 1.5 is no correlation"),
+        (&["parity", "--n", "4", "--json", "--csv"], "cannot be used with"),
         (&["parity", "--n", "34"], "n=34 needs 64 GiB for the spectrum"),
-        (&["parity", "--n", "40", "--measures", "degree"], "only average_sensitivity and influences can be sampled"),
+        (
+            &["parity", "--n", "40", "--measures", "degree"],
+            "only mean, average_sensitivity and influences can be sampled",
+        ),
         (&["parity", "--n", "40", "--method", "exact"], "too large for an exact truth table"),
         (&["--expr", "x1 & & x2"], "column 6"),
         (&["--table", table.to_str().unwrap()], "7 values, not 2^n"),

@@ -1,14 +1,18 @@
 //! `pudica boolean`: exact or sampled analysis of one Boolean function.
 
+mod csv;
+mod page;
+
 use crate::Ending;
-use crate::text::{bar, grouped, number, seconds};
+use crate::arguments::whole;
+use crate::text::{grouped, number, seconds};
 use clap::{Args, ValueEnum};
-use pudica_boolean::analysis::{Analysis, Method, Quantity, Request, Subject, analyse};
-use pudica_boolean::comparison::{Comparison, LowerBound, compare};
+use pudica_boolean::analysis::{Method, Request, Subject, analyse};
+use pudica_boolean::comparison::{Comparison, compare};
 use pudica_boolean::files::{Table, TableFormat, read_table};
 use pudica_boolean::named::CATALOGUE;
 use pudica_boolean::sampled::{Budget, Precision};
-use pudica_boolean::{Convention, Error, Expression, Function, Named, TruthTable};
+use pudica_boolean::{Convention, Error, Expression, Function, MAX_TABLE_VARIABLES, Named, TruthTable};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,66 +27,72 @@ pub struct Arguments {
     /// A named function such as majority, kparity:3 or random:7 (see --list)
     #[arg(value_name = "FUNCTION", required_unless_present_any = ["expr", "table", "list"])]
     function: Option<String>,
-    /// Show the named functions, one line each
+    /// List the named functions
     #[arg(long)]
     list: bool,
     /// Number of variables
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=10_000))]
     n: Option<usize>,
     /// An expression over x1, x2, ... with ! & ^ | and parentheses
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["function", "table"])]
     expr: Option<String>,
-    /// A truth table of 2^n rows: text of 0 and 1, packed bits, or .npy (bool, uint8, float32). Row r is the input whose bits, x1
-    /// first, spell r in binary
+    /// A truth table of 2^n rows: text of 0 and 1, packed bits, or .npy (bool, integers, floats). Row r is the input whose
+    /// bits, x1 first, spell r in binary
     #[arg(long, value_name = "FILE", conflicts_with = "function")]
     table: Option<PathBuf>,
-    /// How the table is written, when its first bytes would mislead
+    /// Format of the table, if its first bytes mislead
     #[arg(long, value_enum, requires = "table")]
     table_format: Option<FormatName>,
-    /// Compare with a second function (a name, or a table's file): distance, and Lemma 21's lower bound at its best alpha
+    /// Compare with a second function (a name, an expression, or the file of a table): distance, and Lemma 21's lower bound at
+    /// its best alpha
     #[arg(long, value_name = "FUNCTION")]
     versus: Option<String>,
-    /// Values as ±1 (the theory's) or 0 and 1 (what networks are trained on); squared measures differ by 4
+    /// Values as ±1 (the theory's) or 0 and 1 (what networks are trained on); squared measures differ by a factor of 4
     #[arg(long, value_enum, default_value = "pm1")]
     convention: ConventionName,
     /// Compute only these, separated by commas; names as in the JSON (influences need no transform)
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     measures: Option<Vec<String>>,
-    /// Correlation for the noise stability
-    #[arg(long, default_value_t = 0.9, allow_hyphen_values = true)]
-    rho: f64,
+    /// Correlations for the noise stability, separated by commas
+    #[arg(long, value_name = "R,...", value_delimiter = ',', default_values_t = [0.9], allow_hyphen_values = true)]
+    rho: Vec<f64>,
     /// Write all 2^n Fourier-Walsh coefficients as .npy (float64); entry S has x1 as its most significant bit
     #[arg(long, value_name = "FILE")]
     spectrum: Option<PathBuf>,
     /// Exact or sampled; by default exact where a truth table fits (n <= 36)
     #[arg(long, value_enum)]
     method: Option<MethodName>,
-    /// Sample until the 95 % interval of the average sensitivity is this wide to each side: 0.01, or 1% of the estimate
+    /// Sample (even where exact numbers could be had) until the 95 % interval of the average sensitivity is this wide to each
+    /// side: 0.01, or 1% of the estimate
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     precision: Option<String>,
     /// Stop sampling after this many seconds even if not precise enough
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     time_limit: f64,
-    /// Which random inputs are drawn
+    /// Seed of the random inputs
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Threads to use; all cores by default
-    #[arg(long, value_name = "N")]
+    /// Threads to use [default: one per core]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=crate::MOST_THREADS))]
     threads: Option<usize>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Print CSV, one number per line: quantity, of what, value, 95 % interval
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   pudica boolean majority --n 21                        a table and a plot of the degree profile
-  pudica boolean majority --n 21 --json                 the same for programs
+  pudica boolean majority --n 21 --json                 the same for programs (--csv: for spreadsheets)
   pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"
   pudica boolean --table f.npy --spectrum coefficients.npy
   pudica boolean random:7 --n 30 --measures influences  no transform, under a second
+  pudica boolean majority --n 9 --rho 0.5,0.9,0.99      noise stability at several correlations
   pudica boolean majority --n 1001 --precision 0.1      sampled, with confidence intervals
-  pudica boolean parity --n 12 --versus first           distance and Lemma 21's bound";
+  pudica boolean parity --n 12 --versus \"x1 & x2\"       distance and Lemma 21's bound";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum ConventionName {
@@ -122,15 +132,28 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
     progress.clear();
     if arguments.json {
         let mut object = serde_json::to_value(&analysis)?;
-        if let (Some(comparison), Some(object)) = (&comparison, object.as_object_mut()) {
-            object.insert("versus".into(), serde_json::to_value(comparison)?);
+        if let Some(comparison) = &comparison {
+            object["versus"] = serde_json::to_value(comparison)?;
+        }
+        if let Some(path) = &arguments.spectrum {
+            object["spectrum_file"] = serde_json::to_value(path)?;
         }
         println!("{object}");
-    } else {
-        print(&analysis);
-        if let (Some(comparison), Some(other)) = (&comparison, &arguments.versus) {
-            print_comparison(comparison, &analysis.function, other);
-        }
+        return Ok(Ending::Done);
+    }
+    if arguments.csv {
+        csv::print(&analysis, comparison.as_ref());
+        return Ok(Ending::Done);
+    }
+    page::print(&analysis);
+    if let (Some(comparison), Some(other)) = (&comparison, &arguments.versus) {
+        page::print_comparison(comparison, &analysis.function, other);
+    }
+    if let Some(path) = &arguments.spectrum {
+        println!("\n  wrote all {} coefficients to {}", grouped(1 << analysis.n), path.display());
+    }
+    if analysis.method == Method::Sampled && arguments.method.is_none() && analysis.n <= MAX_TABLE_VARIABLES {
+        println!("  Sampled because of --precision; without it, all of this is computed exactly.");
     }
     Ok(Ending::Done)
 }
@@ -168,8 +191,8 @@ impl Arguments {
     }
 
     fn request(&self) -> Result<Request, Error> {
-        if !(-1.0..=1.0).contains(&self.rho) {
-            return Err(Error::Parameter(format!("--rho {} is no correlation: give a number from -1 to 1", self.rho)));
+        if let Some(rho) = self.rho.iter().find(|rho| !(-1.0..=1.0).contains(*rho)) {
+            return Err(Error::Parameter(format!("--rho {rho} is no correlation: give a number from -1 to 1")));
         }
         if !(self.time_limit > 0.0 && self.time_limit < 1e9) {
             return Err(Error::Parameter(format!("--time-limit {} is no number of seconds", self.time_limit)));
@@ -193,7 +216,7 @@ impl Arguments {
             },
             method,
             measures: measures.transpose()?,
-            rho: self.rho,
+            rhos: self.rho.clone(),
             budget: Budget {
                 precision: precision.unwrap_or(Precision::Relative(0.01)),
                 time_limit: Duration::from_secs_f64(self.time_limit),
@@ -213,13 +236,29 @@ impl Arguments {
             }
         };
         let first = boolean(subject, "the function")?;
-        let second = if Path::new(other).is_file() {
-            Subject::Table(read_table(Path::new(other), None)?)
-        } else {
-            Subject::Function(other.parse::<Named>()?.at(first.variables())?)
-        };
+        let second = second_function(other, first.variables())?;
         compare(&first, &boolean(&second, other)?).map(Some)
     }
+}
+
+/// A table's file, a function's name or an expression.
+fn second_function(text: &str, n: usize) -> Result<Subject, Error> {
+    if Path::new(text).is_file() {
+        return read_table(Path::new(text), None).map(Subject::Table);
+    }
+    match text.parse::<Named>() {
+        Ok(named) => named.at(n).map(Subject::Function),
+        Err(_) if is_expression(text) => {
+            Expression::parse(text, Some(n)).map(|f| Subject::Function(Function::Boolean(Box::new(f))))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether somebody who typed this meant an expression: it has an operator, or is a variable.
+fn is_expression(text: &str) -> bool {
+    let is_variable = |text: &str| text.strip_prefix(['x', 'X']).is_some_and(|index| index.parse::<u64>().is_ok());
+    text.contains(['!', '~', '&', '^', '|', '(', ')', ' ']) || is_variable(text)
 }
 
 /// "0.01" or "1%".
@@ -279,120 +318,4 @@ impl SamplingProgress {
             eprint!("\r\x1b[K");
         }
     }
-}
-
-fn print(analysis: &Analysis) {
-    let how = match analysis.method {
-        Method::Exact => "exact",
-        Method::Sampled => "sampled, 95 % intervals",
-    };
-    println!("{}, n = {}  ({how}; values {})\n", analysis.function, analysis.n, analysis.convention);
-    let row = |name: &str, value: String| println!("  {name:<26} {value}");
-    if let Some(quantity) = &analysis.average_sensitivity {
-        let other = match (&analysis.average_sensitivity_by_convention, analysis.convention) {
-            (Some(both), Convention::PlusMinus) => format!("   ({} with values 0, 1)", number(both.zero_one)),
-            (Some(both), Convention::ZeroOne) => format!("   ({} with values ±1)", number(both.pm1)),
-            _ => String::new(),
-        };
-        row("average sensitivity", format!("{}{other}", show(quantity)));
-    }
-    if let Some(max) = analysis.max_sensitivity {
-        let at = |value: Option<usize>| value.map_or("none".into(), |s| s.to_string());
-        let (zero, one) = (analysis.max_sensitivity_at_0, analysis.max_sensitivity_at_1);
-        let split = if zero.or(one).is_some() {
-            format!("   (on 0-inputs {}, on 1-inputs {})", at(zero), at(one))
-        } else {
-            String::new()
-        };
-        row("max sensitivity", format!("{}{split}", number(max)));
-    }
-    if let Some(value) = analysis.block_sensitivity {
-        row("block sensitivity", value.to_string());
-    }
-    if let Some(value) = analysis.certificate_complexity {
-        row("certificate complexity", value.to_string());
-    }
-    if let Some(value) = analysis.degree {
-        row("degree", value.to_string());
-    }
-    if let Some(value) = analysis.spectral_norm {
-        row("spectral norm", number(value));
-    }
-    if let Some(stability) = analysis.noise_stability {
-        row(&format!("noise stability at {}", stability.rho), number(stability.value));
-    }
-    if analysis.precision_reached == Some(false) {
-        row("note", "the time limit came before the precision asked for (--time-limit)".into());
-    }
-    if let Some(influences) = &analysis.influences {
-        print_influences(influences);
-    }
-    if let Some(histogram) = &analysis.sensitivity_histogram {
-        let rows = histogram.iter().enumerate().map(|(s, &count)| (s, count as f64, grouped(count)));
-        print_bars("inputs by number of sensitive bits", rows);
-    }
-    if let Some(profile) = &analysis.degree_profile {
-        let rows = profile.iter().enumerate().map(|(degree, &weight)| (degree, weight, number(weight)));
-        print_bars("degree profile (spectral weight by degree)", rows);
-    }
-    println!();
-    for (name, check) in analysis.checks.all() {
-        let mark = if check.holds { "holds" } else { "FAILS" };
-        println!("  check {name:<10} {mark}: {} ({} and {})", check.claim, number(check.left), number(check.right));
-    }
-    println!("  {}", seconds(analysis.seconds));
-}
-
-fn show(quantity: &Quantity) -> String {
-    match quantity {
-        Quantity::Exact(value) => number(*value),
-        Quantity::Sampled(estimate) => {
-            let [low, high] = estimate.ci95.map(number);
-            format!("{}  [{low}, {high}]  from {} inputs", number(estimate.value), grouped(estimate.samples))
-        }
-    }
-}
-
-/// All of them when they differ, up to a screenful; one line when they are equal.
-fn print_influences(influences: &[Quantity]) {
-    let first = influences.first().map_or(0.0, Quantity::value);
-    if influences.len() > 1 && influences.iter().all(|influence| influence.value() == first) {
-        println!("  {:<26} {} for every variable", "influences", number(first));
-        return;
-    }
-    const SHOWN: usize = 32;
-    let rows = influences.iter().enumerate().take(SHOWN);
-    print_bars("influences", rows.map(|(i, influence)| (i + 1, influence.value(), show(influence))));
-    if influences.len() > SHOWN {
-        println!("    ... and {} more (--json has all)", influences.len() - SHOWN);
-    }
-}
-
-/// A row a value: label, bar, text. Runs of zeros at the ends are left out.
-fn print_bars(title: &str, rows: impl Iterator<Item = (usize, f64, String)>) {
-    let rows: Vec<_> = rows.collect();
-    let largest = rows.iter().map(|row| row.1).fold(0.0, f64::max);
-    let (Some(first), Some(last)) = (rows.iter().position(|r| r.1 > 0.0), rows.iter().rposition(|r| r.1 > 0.0)) else {
-        println!("\n  {title}: all zero");
-        return;
-    };
-    println!("\n  {title}");
-    for (label, value, text) in &rows[first..=last] {
-        println!("  {label:>5}  {:<32} {text}", bar(value / largest, 32));
-    }
-}
-
-fn print_comparison(comparison: &Comparison, first: &str, second: &str) {
-    let bound = |bound: &LowerBound| match bound.rmse {
-        0.0 => "says nothing here".to_string(),
-        rmse => format!("RMSE >= {}  (best alpha {})", number(rmse), number(bound.alpha)),
-    };
-    let [a, b] = comparison.average_sensitivities;
-    println!("\n  {first} against {second}");
-    println!("  {:<26} {} of inputs", "differ on", number(comparison.distance));
-    println!("  {:<26} {}", "RMSE (values ±1)", number(comparison.rmse));
-    println!("  {:<26} {} and {}", "average sensitivities", number(a), number(b));
-    println!("  {:<26} {}", "Lemma 21", bound(&comparison.lemma21));
-    println!("  {:<26} {}", "Lemma 21, reversed", bound(&comparison.lemma21_reversed));
-    println!("  {:<26} {}", "holds", if comparison.holds { "yes" } else { "NO" });
 }
