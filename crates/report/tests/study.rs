@@ -1,8 +1,9 @@
 //! Reports of studies, from made-up folders whose statistics are known.
 
 use pudica_lab::store::{FORMAT, Outcome};
-use pudica_lab::study::{Point, Site, StudyConfig, StudyPlan};
+use pudica_lab::study::{Point, StudyConfig, StudyPlan};
 use pudica_lab::{Recipe, RunSummary, SweepFolder};
+use pudica_statistics::Estimate;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +25,7 @@ fn point(config: &StudyConfig, epoch: u64, last: u64) -> Point {
     let top = if config.model.kind.name() == "lstm" { 0.8 } else { 0.9 };
     let accuracy = 0.1 + (top - 0.1) * epoch as f64 / last as f64;
     let sensitivity = slope(config) * accuracy + 0.0001 * config.seed as f64;
-    let site = |mean: f64| Site { mean, std_error: 0.001 };
+    let site = |mean: f64| Estimate::stated(mean, Some(0.001));
     let sites = if config.model.kind.reads_text() { 20 } else { 64 };
     let corruption = |name: &str| (name.to_string(), site(0.8 - sensitivity));
     let corrupted = config.measure.corruptions != "none";

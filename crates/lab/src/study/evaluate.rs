@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::config::StudyConfig;
 use super::curvature::{Curvature, curvature};
 use super::material::{Batch, Material, Watch, pack, sample};
-use super::point::{Point, Site};
+use super::point::Point;
 use crate::error::Result;
 
 /// Loss, accuracy, sensitivity and robustness of a network as it is now. Where it stands is for the caller to say.
@@ -82,9 +82,8 @@ pub(super) fn last_measures<M: Material>(
         put(&mut found, "shop_l2", &answers.output_shift_l2);
         put(&mut found, "shpred", &answers.label_changes);
     }
-    for (name, Site { mean, std_error }) in material.attacked(model, config, watch)? {
-        found.insert(format!("adversarial_{name}"), mean.into());
-        found.insert(format!("adversarial_{name}_std_error"), std_error.into());
+    for (name, accuracy) in material.attacked(model, config, watch)? {
+        put(&mut found, &format!("adversarial_{name}"), &accuracy);
     }
     if measure.hessian {
         let rows = train(measure.hessian_inputs, "measure/hessian");

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::{DataConfig, MeasureConfig, StudyConfig};
 use super::material::{Batch, Material, TrainingBatch, Watch, pack, sample};
-use super::point::Site;
+use super::point::with_error;
 use super::{how_to_get, unknown_data};
 use crate::error::{Error, Result};
 
@@ -294,7 +294,7 @@ impl Material for ImageMaterial {
         model: &Model<VisionConfig>,
         config: &StudyConfig,
         watch: &Watch,
-    ) -> Result<BTreeMap<String, Site>> {
+    ) -> Result<BTreeMap<String, Estimate>> {
         let mut found = BTreeMap::new();
         for Corrupted { corruption, images, .. } in self.corrupted_images(config)? {
             let labels = labels(&images, config.data.binary);
@@ -303,7 +303,7 @@ impl Material for ImageMaterial {
             let batches = batches.map(|rows| (pictures(&images, rows), rows.iter().map(|row| labels[*row]).collect()));
             let accuracy = evaluate(model, batches).map(|found| found.accuracy);
             watch.made(images.count() as f64)?;
-            found.insert(corruption.name().into(), site(&accuracy?));
+            found.insert(corruption.name().into(), with_error(accuracy?));
         }
         Ok(found)
     }
@@ -313,7 +313,7 @@ impl Material for ImageMaterial {
         model: &Model<VisionConfig>,
         config: &StudyConfig,
         watch: &Watch,
-    ) -> Result<BTreeMap<String, Site>> {
+    ) -> Result<BTreeMap<String, Estimate>> {
         let measure = &config.measure;
         let rows = sample(self.count(Split::Test), measure.adversarial_images, config.data.seed, "measure/attacked");
         let mut found = BTreeMap::new();
@@ -322,7 +322,7 @@ impl Material for ImageMaterial {
             let batches = batches.map(|rows| self.batch(Split::Test, rows));
             let attacked = accuracy_under_attack(model, batches, &attack, config.seed);
             watch.made(rows.len() as f64 * passes(&attack))?;
-            found.insert(name, site(&attacked?.robust));
+            found.insert(name, with_error(attacked?.robust));
         }
         Ok(found)
     }
@@ -388,10 +388,6 @@ fn pictures(images: &Images, rows: &[usize]) -> Pictures {
         }
     }
     Pictures { values, count: rows.len(), channels, height: shape.height, width: shape.width }
-}
-
-pub(super) fn site(estimate: &Estimate) -> Site {
-    Site { mean: estimate.mean, std_error: estimate.std_error.unwrap_or(0.0) }
 }
 
 fn reading(error: pudica_data::images::ImagesError) -> Error {

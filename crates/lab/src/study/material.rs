@@ -8,11 +8,10 @@ use pudica_data::Stream;
 use pudica_data::images::Split;
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Model};
-use pudica_probe::Profile;
+use pudica_probe::{Estimate, Profile};
 use serde_json::{Map, Value};
 
 use super::config::StudyConfig;
-use super::point::Site;
 use crate::error::Result;
 use crate::trainer::Stop;
 
@@ -66,12 +65,12 @@ pub(super) trait Material {
     fn sensitivity(&self, model: &Model<Self::Network>, config: &StudyConfig, watch: &Watch) -> Result<Profile>;
 
     /// Accuracy on corrupted test inputs, by corruption.
-    fn corrupted(&self, _: &Model<Self::Network>, _: &StudyConfig, _: &Watch) -> Result<BTreeMap<String, Site>> {
+    fn corrupted(&self, _: &Model<Self::Network>, _: &StudyConfig, _: &Watch) -> Result<BTreeMap<String, Estimate>> {
         Ok(BTreeMap::new())
     }
 
     /// Accuracy under attack, by the attack's name.
-    fn attacked(&self, _: &Model<Self::Network>, _: &StudyConfig, _: &Watch) -> Result<BTreeMap<String, Site>> {
+    fn attacked(&self, _: &Model<Self::Network>, _: &StudyConfig, _: &Watch) -> Result<BTreeMap<String, Estimate>> {
         Ok(BTreeMap::new())
     }
 

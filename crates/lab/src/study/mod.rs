@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub use config::{DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, StudyConfig, TrainConfig};
 pub use execute::{Place, RunEstimate, estimate_study, execute_study};
-pub use point::{Point, Site};
+pub use point::Point;
 
 use crate::error::{Error, Result};
 use crate::plan::Plan;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pudica_probe::{Moments, Profile};
+use pudica_probe::Profile;
+use pudica_statistics::{Estimate, brief};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -43,29 +44,19 @@ pub struct Point {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensitivity_inputs: Option<u64>,
     /// Sensitivity at each site: patches row by row; tokens counted from the RIGHT end of their text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sites: Vec<Site>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "brief")]
+    pub sites: Vec<Estimate>,
     /// Share of corrupted test images classified right, by corruption.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub corruptions: BTreeMap<String, Site>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "brief")]
+    pub corruptions: BTreeMap<String, Estimate>,
     /// Wall-clock seconds spent on the run so far.
     #[serde(default)]
     pub seconds: f64,
 }
 
-/// A mean at one site, with its standard error.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Site {
-    /// The mean.
-    pub mean: f64,
-    /// Its standard error; 0 where there is only one value.
-    pub std_error: f64,
-}
-
-impl Site {
-    pub(super) fn of(moments: &Moments) -> Site {
-        Site { mean: moments.mean(), std_error: moments.std_error().unwrap_or(0.0) }
-    }
+/// An estimate as the lines of `metrics.jsonl` have it: a standard error of 0 where there is only one value.
+pub(super) fn with_error(estimate: Estimate) -> Estimate {
+    Estimate { std_error: Some(estimate.error_or_zero()), ..estimate }
 }
 
 impl Point {
@@ -89,7 +80,7 @@ impl Point {
         line.retain(|name, value| !["step", "seconds"].contains(&name.as_str()) && value.is_number());
         for (name, accuracy) in &self.corruptions {
             line.insert(format!("accuracy_{name}"), accuracy.mean.into());
-            line.insert(format!("accuracy_{name}_std_error"), accuracy.std_error.into());
+            line.insert(format!("accuracy_{name}_std_error"), accuracy.error_or_zero().into());
         }
         Ok(line)
     }
@@ -99,6 +90,6 @@ impl Point {
         self.sensitivity = Some(profile.mean.mean);
         self.sensitivity_std_error = profile.mean.std_error;
         self.sensitivity_inputs = Some(profile.by_input.len() as u64);
-        self.sites = profile.by_site.iter().map(Site::of).collect();
+        self.sites = profile.by_site.iter().map(|site| with_error(Estimate::sampled(site))).collect();
     }
 }

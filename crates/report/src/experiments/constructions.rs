@@ -1,6 +1,6 @@
 //! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
 
-use pudica_lab::statistics::{Mean, mean};
+use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
 use super::{Findings, Table, number, with_interval};

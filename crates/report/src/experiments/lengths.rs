@@ -1,6 +1,6 @@
 //! Measures against the input length: Figures 1, 5, 6, 7, 8, 11 and Table 2.
 
-use pudica_lab::statistics::{Mean, linregress, mean};
+use pudica_statistics::{Mean, linregress, mean};
 use serde_json::{Map, Value, json};
 
 use super::{Findings, Table, number};
@@ -197,7 +197,7 @@ fn table_2(sweep: &Sweep, targets: &[String], summary: &mut Map<String, Value>, 
             json!({ "sharpness": of_length(SHARPNESS), "blowup": of_length("blowup"), "param_norm": of_length("param_norm") }),
         );
         let ours =
-            |get: fn(&pudica_lab::statistics::Line) -> f64| fit.as_ref().map_or("–".into(), |line| number(get(line)));
+            |get: fn(&pudica_statistics::Line) -> f64| fit.as_ref().map_or("–".into(), |line| number(get(line)));
         let theirs = |get: fn(&Table2Row) -> f64| published.map_or("–".into(), |row| number(get(row)));
         rows.push(vec![
             title_of(target),

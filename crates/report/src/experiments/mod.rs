@@ -96,7 +96,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// A mean with its interval for people.
-pub(crate) fn with_interval(mean: &pudica_lab::statistics::Mean) -> String {
+pub(crate) fn with_interval(mean: &pudica_statistics::Mean) -> String {
     match mean.count {
         1 => format!("{} (one run)", number(mean.mean)),
         count => format!("{} [{}, {}], {count} runs", number(mean.mean), number(mean.low), number(mean.high)),

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use pudica_lab::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISED, SMOOTHING};
 use pudica_lab::grokking::{GrokkingConfig, GrokkingPoint, GrokkingRun, Onsets, read_grokking};
-use pudica_lab::statistics::{Mean, mean};
 use pudica_lab::store::SweepRecord;
 use pudica_lab::{Configuration, Outcome, Result, Tally};
+use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
 use crate::experiments::{Findings, Table, number, with_interval};

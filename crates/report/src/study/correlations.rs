@@ -1,7 +1,7 @@
 //! Whether less sensitive networks are more robust, flatter, better and faster: correlations over all trained networks.
 
-use pudica_lab::statistics::{Correlation, pearson, spearman};
 use pudica_lab::study::StudyRun;
+use pudica_statistics::{Correlation, pearson, spearman};
 use serde_json::{Value, json};
 
 use super::curves::{at_accuracy, common_accuracy};
@@ -23,7 +23,7 @@ type OfRun = Box<dyn Fn(&StudyRun) -> Option<f64>>;
 
 fn others(context: &Context) -> Vec<Other> {
     let level = common_accuracy(&context.groups);
-    let end = |name: &'static str| move |run: &StudyRun| measure(run, name).map(|found| found.value);
+    let end = |name: &'static str| move |run: &StudyRun| measure(run, name).map(|found| found.mean);
     vec![
         Other {
             name: "test_accuracy",
@@ -43,7 +43,7 @@ fn others(context: &Context) -> Vec<Other> {
         Other {
             name: "corrupted_accuracy",
             title: "mean accuracy on corruptions",
-            of: Box::new(|run| mean_accuracy(run).map(|found| found.value)),
+            of: Box::new(|run| mean_accuracy(run).map(|found| found.mean)),
         },
         Other { name: "shop", title: "ShOp", of: Box::new(end("shop")) },
         Other { name: "shpred", title: "ShPred", of: Box::new(end("shpred")) },
@@ -59,7 +59,7 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
         for group in &context.groups {
             let point = |run: &&StudyRun| {
                 let finished = run.summary.is_some();
-                let sensitivity = run.points.last().and_then(SENSITIVITY).filter(|_| finished)?.value;
+                let sensitivity = run.points.last().and_then(SENSITIVITY).filter(|_| finished)?.mean;
                 Some((sensitivity, (other.of)(run)?, format!("{} seed {}", group.label, run.config.seed)))
             };
             let points: Vec<(f64, f64, String)> = group.runs.iter().filter_map(point).collect();

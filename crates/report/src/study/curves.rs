@@ -1,7 +1,7 @@
 //! Figures 4 to 7, 11 to 13 and 16 to 19: how training went, and sensitivity through it, also at equal training accuracy.
 
-use pudica_lab::statistics::Mean;
 use pudica_lab::study::StudyRun;
+use pudica_statistics::{Estimate, Mean};
 use serde_json::{Value, json};
 
 use super::group::*;
@@ -74,12 +74,12 @@ pub struct Matched {
     /// The accuracy: the level, or more where the first evaluation was already beyond it.
     pub accuracy: f64,
     /// Sensitivity there, likewise.
-    pub sensitivity: Uncertain,
+    pub sensitivity: Estimate,
 }
 
 /// Where a run's training accuracy first reached a level, among the evaluations that measured its sensitivity.
 pub fn at_accuracy(run: &StudyRun, level: f64) -> Option<Matched> {
-    let points: Vec<(f64, f64, Uncertain)> = run
+    let points: Vec<(f64, f64, Estimate)> = run
         .points
         .iter()
         .filter_map(|point| Some((point.epoch as f64, point.train_accuracy, SENSITIVITY(point)?)))
@@ -90,11 +90,11 @@ pub fn at_accuracy(run: &StudyRun, level: f64) -> Option<Matched> {
     let (epoch_before, accuracy_before, before) = points[before];
     let part = (level - accuracy_before) / (accuracy - accuracy_before);
     let mix = |from: f64, to: f64| from + part * (to - from);
-    let std_error = ((1.0 - part) * before.std_error).hypot(part * sensitivity.std_error);
+    let std_error = ((1.0 - part) * before.error_or_zero()).hypot(part * sensitivity.error_or_zero());
     Some(Matched {
         epoch: mix(epoch_before, epoch),
         accuracy: level,
-        sensitivity: Uncertain { value: mix(before.value, sensitivity.value), std_error },
+        sensitivity: Estimate::stated(mix(before.mean, sensitivity.mean), Some(std_error)),
     })
 }
 
@@ -115,7 +115,7 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
     for group in &context.groups {
         let matched: Vec<Matched> = group.runs.iter().filter_map(|run| at_accuracy(run, level)).collect();
         let sensitivity = averaged(&matched.iter().map(|one| one.sensitivity).collect::<Vec<_>>());
-        let epochs = averaged(&matched.iter().map(|one| Uncertain::plain(one.epoch)).collect::<Vec<_>>());
+        let epochs = averaged(&matched.iter().map(|one| Estimate::stated(one.epoch, None)).collect::<Vec<_>>());
         beyond += matched.iter().filter(|one| one.accuracy > level).count();
         most = matched.iter().fold(most, |most, one| most.max(one.accuracy - level));
         let published = context.shows_published().then(|| final_sensitivity(&group.config)).flatten();

@@ -1,49 +1,28 @@
 //! Runs of a study that differ in their seed alone, and what they have in common.
 
-use pudica_lab::statistics::{Mean, mean};
 use pudica_lab::study::{Point, Study, StudyConfig, StudyRun};
 use pudica_lab::{Configuration, Outcome};
+use pudica_statistics::{Estimate, Mean, mean};
 use serde_json::Value;
 
 use crate::figure::colour::{PALETTE, point};
 use crate::figure::{Mark, Style};
 
-/// A number and its own standard error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Uncertain {
-    pub value: f64,
-    pub std_error: f64,
-}
-
-impl Uncertain {
-    /// A number that is exact, or whose error is not known.
-    pub fn plain(value: f64) -> Uncertain {
-        Uncertain { value, std_error: 0.0 }
-    }
-}
-
 /// What of an evaluation is looked at; `None` where it was not measured.
-pub type Quantity = fn(&Point) -> Option<Uncertain>;
+pub type Quantity = fn(&Point) -> Option<Estimate>;
 
-pub const TRAIN_ACCURACY: Quantity = |point| Some(Uncertain::plain(point.train_accuracy));
-pub const TRAIN_LOSS: Quantity = |point| Some(Uncertain::plain(point.train_loss));
+pub const TRAIN_ACCURACY: Quantity = |point| Some(Estimate::stated(point.train_accuracy, None));
+pub const TRAIN_LOSS: Quantity = |point| Some(Estimate::stated(point.train_loss, None));
 pub const TEST_ACCURACY: Quantity =
-    |point| Some(Uncertain { value: point.test_accuracy, std_error: point.test_accuracy_std_error });
-pub const TEST_LOSS: Quantity =
-    |point| Some(Uncertain { value: point.test_loss, std_error: point.test_loss_std_error });
-pub const SENSITIVITY: Quantity = |point| {
-    let value = point.sensitivity?;
-    Some(Uncertain { value, std_error: point.sensitivity_std_error.unwrap_or(0.0) })
-};
+    |point| Some(Estimate::stated(point.test_accuracy, Some(point.test_accuracy_std_error)));
+pub const TEST_LOSS: Quantity = |point| Some(Estimate::stated(point.test_loss, Some(point.test_loss_std_error)));
+pub const SENSITIVITY: Quantity = |point| Some(Estimate::stated(point.sensitivity?, point.sensitivity_std_error));
 
 /// The mean of runs with its 95 % interval: over runs where there are several; of one run, by its own standard error.
-pub fn averaged(values: &[Uncertain]) -> Option<Mean> {
+pub fn averaged(values: &[Estimate]) -> Option<Mean> {
     match values {
-        [Uncertain { value, std_error }] => {
-            let reach = 1.96 * std_error;
-            Some(Mean { mean: *value, std_error: *std_error, low: value - reach, high: value + reach, count: 1 })
-        }
-        several => mean(&several.iter().map(|one| one.value).collect::<Vec<_>>()),
+        [one] => Some(Mean::of_one(one)),
+        several => mean(&several.iter().map(|one| one.mean).collect::<Vec<_>>()),
     }
 }
 
@@ -141,10 +120,9 @@ impl Group<'_> {
 }
 
 /// A measure of a run's end with its standard error.
-pub fn measure(run: &StudyRun, name: &str) -> Option<Uncertain> {
+pub fn measure(run: &StudyRun, name: &str) -> Option<Estimate> {
     let summary = run.summary.as_ref()?;
-    let std_error = summary.measure(&format!("{name}_std_error")).unwrap_or(0.0);
-    Some(Uncertain { value: summary.measure(name)?, std_error })
+    Some(Estimate::stated(summary.measure(name)?, summary.measure(&format!("{name}_std_error"))))
 }
 
 /// The names of all measures taken at the end of any run that begin so, without those of standard errors.

@@ -1,7 +1,7 @@
 //! Figures 9, 14 and 15, and attacks: how many answers stay right when the input is made worse.
 
-use pudica_lab::statistics::Mean;
 use pudica_lab::study::{Point, StudyRun};
+use pudica_statistics::{Estimate, Mean};
 
 use super::Context;
 use super::group::*;
@@ -10,19 +10,18 @@ use crate::figure::colour::PALETTE;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};
 
 /// Accuracy on one corruption at one evaluation.
-fn corrupted(point: &Point, corruption: &str) -> Option<Uncertain> {
-    let found = point.corruptions.get(corruption)?;
-    Some(Uncertain { value: found.mean, std_error: found.std_error })
+fn corrupted(point: &Point, corruption: &str) -> Option<Estimate> {
+    point.corruptions.get(corruption).copied()
 }
 
 /// The mean accuracy over all corruptions at a run's last evaluation. They are made of the same images, so their errors are taken to go
 /// together: the error of the mean is the mean of the errors.
-pub fn mean_accuracy(run: &StudyRun) -> Option<Uncertain> {
+pub fn mean_accuracy(run: &StudyRun) -> Option<Estimate> {
     let found = &run.points.last()?.corruptions;
     let count = found.len() as f64;
-    (count > 0.0).then(|| Uncertain {
-        value: found.values().map(|site| site.mean).sum::<f64>() / count,
-        std_error: found.values().map(|site| site.std_error).sum::<f64>() / count,
+    (count > 0.0).then(|| {
+        let mean_of = |number: fn(&Estimate) -> f64| found.values().map(number).sum::<f64>() / count;
+        Estimate::stated(mean_of(|found| found.mean), Some(mean_of(Estimate::error_or_zero)))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Figures 8 and 16 to 18, and their counterpart for images: sensitivity at every patch, and at every token counted from the end.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 
-use super::group::{Group, Uncertain, averaged};
+use super::group::{Group, averaged};
 use super::{Context, legend};
 use crate::experiments::Drawn;
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
@@ -12,7 +12,7 @@ fn profile(group: &Group) -> Vec<Mean> {
     let last: Vec<_> = group.runs.iter().filter_map(|run| run.points.last()).map(|point| &point.sites).collect();
     let sites = last.iter().map(|sites| sites.len()).min().unwrap_or(0);
     let at = |site: usize| {
-        let values = last.iter().map(|sites| Uncertain { value: sites[site].mean, std_error: sites[site].std_error });
+        let values = last.iter().map(|sites| sites[site]);
         averaged(&values.collect::<Vec<_>>())
     };
     (0..sites).filter_map(at).collect()

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use pudica_data::TokenTask;
-use pudica_lab::statistics::{Mean, mean};
 use pudica_lab::synthetic::{NAME, Point, PredictorRow, SyntheticPlan, Trained, read_synthetic};
 use pudica_lab::{Error, Result};
+use pudica_statistics::{Mean, mean};
 use pudica_theory::tokens::Predictor;
 use serde_json::{Map, Value, json};
 

@@ -16,11 +16,12 @@ use serde::Serialize;
 use crate::exact::ExactEncoder;
 use crate::{Result, TheoryError};
 
-pub use claim::{Checked, Claim, Share, Verdict};
+pub use claim::{Checked, Claim, Verdict};
 pub use constants::{Constant, Constants};
 pub use lemma11::{DELTA, Lemma11, Remark12, total_influence};
 pub use lemma16::{Flow, Lemma16};
 pub use lemma21::{LARGEST_COMPARED, Lemma21};
+pub use pudica_statistics::Share;
 pub use theorem4::{LARGEST_EXHAUSTIVE, Theorem4};
 pub use theorem6::{Noise, Sharpness, Theorem6};
 

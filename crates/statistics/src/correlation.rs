@@ -1,49 +1,8 @@
-//! What is computed from many runs.
+//! How two quantities go together.
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
-use statrs::function::beta::beta_reg;
 
-/// A least-squares line, as SciPy's `linregress` computes it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Line {
-    /// Rise per unit of x.
-    pub slope: f64,
-    /// Value at x = 0.
-    pub intercept: f64,
-    /// Pearson's correlation.
-    pub r: f64,
-    /// Two-sided p-value of the hypothesis that the slope is 0 (Wald test, t-distributed).
-    pub p: f64,
-    /// Standard error of the slope.
-    pub std_error: f64,
-    /// Number of points.
-    pub points: usize,
-}
-
-/// The least-squares line through the points; `None` if there are fewer than two different x.
-pub fn linregress(points: &[(f64, f64)]) -> Option<Line> {
-    let count = points.len() as f64;
-    let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
-    let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
-    let moment = |f: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| f(x - mean_x, y - mean_y)).sum::<f64>();
-    let (xx, xy, yy) = (moment(&|x, _| x * x), moment(&|x, y| x * y), moment(&|_, y| y * y));
-    if points.len() < 2 || xx <= 0.0 || !(xx + xy + yy).is_finite() {
-        return None;
-    }
-    let slope = xy / xx;
-    let r = if yy > 0.0 { (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0) } else { 0.0 };
-    let freedom = count - 2.0;
-    let (p, std_error) = if points.len() == 2 {
-        // The line goes through both points: SciPy says p = 0, unless they are level.
-        (if yy == 0.0 { 1.0 } else { 0.0 }, 0.0)
-    } else {
-        // 2 P(T > |t|) = I_{freedom / (freedom + t^2)}(freedom / 2, 1/2), and that x is 1 - r^2.
-        let unexplained = (1.0 - r) * (1.0 + r);
-        (beta_reg(freedom / 2.0, 0.5, unexplained), (unexplained * yy / xx / freedom).sqrt())
-    };
-    Some(Line { slope, intercept: mean_y - slope * mean_x, r, p, std_error, points: points.len() })
-}
+use crate::{Line, Z95, linregress};
 
 /// A correlation and its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -120,7 +79,7 @@ fn for_each_order(items: &mut [f64], fixed: usize, visit: &mut dyn FnMut(&[f64])
 
 /// Half the 95 % interval of atanh r.
 fn reach(r: f64, points: usize, spread: impl Fn(f64) -> f64) -> f64 {
-    1.959_963_984_540_054 * (spread(r) / (points - 3) as f64).sqrt()
+    Z95 * (spread(r) / (points - 3) as f64).sqrt()
 }
 
 /// `spread` is the variance of atanh r, times points - 3.
@@ -152,83 +111,9 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// A mean with its 95 % confidence interval from Student's t-distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Mean {
-    /// The mean.
-    pub mean: f64,
-    /// Standard error of the mean; 0 for a single value.
-    pub std_error: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// Number of values.
-    pub count: usize,
-}
-
-/// The mean of some values; `None` if there are none. A single value has an interval of no width.
-pub fn mean(values: &[f64]) -> Option<Mean> {
-    let count = values.len();
-    if count == 0 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / count as f64;
-    if count == 1 {
-        return Some(Mean { mean, std_error: 0.0, low: mean, high: mean, count });
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
-    let std_error = (variance / count as f64).sqrt();
-    let reach = StudentsT::new(0.0, 1.0, (count - 1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(0.975)) * std_error;
-    Some(Mean { mean, std_error, low: mean - reach, high: mean + reach, count })
-}
-
-/// A point of an averaged curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct AlignedPoint {
-    /// Steps since convergence; negative before.
-    pub offset: i64,
-    /// Mean over the runs that have this point, with its interval.
-    #[serde(flatten)]
-    pub value: Mean,
-}
-
-/// One tracked quantity of one run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// The step at which the run converged.
-    pub converged_at: u64,
-    /// (step, value), in order.
-    pub points: Vec<(u64, f64)>,
-}
-
-/// The mean of curves laid over each other so that all converge at offset 0, as in the paper's Fig. 3. It is given where at least
-/// a quarter of the runs have a point.
-pub fn align(curves: &[Curve]) -> Vec<AlignedPoint> {
-    let mut by_offset: std::collections::BTreeMap<i64, Vec<f64>> = Default::default();
-    for curve in curves {
-        for (step, value) in &curve.points {
-            by_offset.entry(*step as i64 - curve.converged_at as i64).or_default().push(*value);
-        }
-    }
-    by_offset
-        .into_iter()
-        .filter(|(_, values)| 4 * values.len() >= curves.len())
-        .filter_map(|(offset, values)| mean(&values).map(|value| AlignedPoint { offset, value }))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn level_and_degenerate_data() {
-        assert_eq!(linregress(&[(1.0, 2.0)]), None);
-        assert_eq!(linregress(&[(1.0, 2.0), (1.0, 3.0)]), None);
-        let level = linregress(&[(1.0, 2.0), (2.0, 2.0), (3.0, 2.0)]).unwrap();
-        assert_eq!((level.slope, level.intercept, level.p), (0.0, 2.0, 1.0));
-    }
 
     /// scipy.stats.pearsonr(x, y), its confidence_interval(), and spearmanr(x, y); Spearman's interval by numpy from the formula.
     #[test]
@@ -268,26 +153,5 @@ mod tests {
         assert_eq!(spearman(&[(1.0, 2.0), (1.0, 3.0), (1.0, 2.5)]), None);
         assert_eq!(spearman(&[(1.0, 2.0), (f64::NAN, 3.0), (3.0, 2.5)]), None);
         assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [3.5, 1.0, 3.5, 2.0]);
-    }
-
-    #[test]
-    fn means() {
-        assert_eq!(mean(&[]), None);
-        assert_eq!(mean(&[3.0]).unwrap().high, 3.0);
-    }
-
-    #[test]
-    fn curves_are_aligned_and_cut_where_few_remain() {
-        let curve = |converged_at: u64, last: u64| Curve {
-            converged_at,
-            points: (0..=last).step_by(10).map(|step| (step, step as f64 - converged_at as f64)).collect(),
-        };
-        // Offsets reach back to -50 for one run of five only (too few), -20 for all; forward to 30 for three.
-        let curves = [curve(20, 50), curve(20, 50), curve(20, 50), curve(20, 20), curve(50, 50)];
-        let aligned = align(&curves);
-        assert_eq!(aligned.first().unwrap().offset, -20);
-        assert_eq!(aligned.last().unwrap().offset, 30);
-        assert!(aligned.iter().all(|point| point.value.mean == point.offset as f64));
-        assert_eq!(aligned.iter().find(|point| point.offset == 0).unwrap().value.count, 5);
     }
 }

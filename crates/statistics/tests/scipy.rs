@@ -1,6 +1,6 @@
 //! Statistics equal SciPy's; `fixtures/statistics.py` made the expected numbers.
 
-use pudica_lab::statistics::{linregress, mean};
+use pudica_statistics::{linregress, mean};
 use serde_json::Value;
 
 fn fixtures() -> Value {

@@ -2,61 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Count, mean and spread of a sequence, gathered one value at a time (Welford), so that nothing is lost to cancellation.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Moments {
-    count: u64,
-    mean: f64,
-    /// Sum of squared distances from the mean.
-    spread: f64,
-}
-
-impl Moments {
-    /// Take in one value.
-    pub fn add(&mut self, value: f64) {
-        self.count += 1;
-        let before = value - self.mean;
-        self.mean += before / self.count as f64;
-        self.spread += before * (value - self.mean);
-    }
-
-    /// Values taken in.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Their mean; 0 when there are none.
-    pub fn mean(&self) -> f64 {
-        self.mean
-    }
-
-    /// Their unbiased variance, when there are at least two.
-    pub fn variance(&self) -> Option<f64> {
-        (self.count >= 2).then(|| self.spread / (self.count - 1) as f64)
-    }
-
-    /// The standard error of the mean, when there are at least two values.
-    pub fn std_error(&self) -> Option<f64> {
-        self.variance().map(|variance| (variance / self.count as f64).sqrt())
-    }
-}
-
-impl FromIterator<f64> for Moments {
-    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        let mut moments = Self::default();
-        values.into_iter().for_each(|value| moments.add(value));
-        moments
-    }
-}
+use crate::{Moments, Z95};
 
 /// An average and how far it may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The average.
     pub mean: f64,
-    /// Its standard error over independent units (inputs, batches or draws): 0 when exact, unknown from a single unit.
+    /// Its standard error over independent units (inputs, batches, draws or networks): 0 when exact, unknown from a single unit.
     pub std_error: Option<f64>,
-    /// How many units it averages.
+    /// How many units it averages; 0 where the file it was read from does not say.
     pub samples: u64,
     /// Whether it averages everything there is, so that no sampling error is left.
     pub exact: bool,
@@ -81,6 +36,20 @@ impl Estimate {
         }
     }
 
+    /// The mean of independent values that are all at hand: first their mean, then their squared distances from it. Of none it is NaN.
+    pub fn of_values(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let std_error = (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt());
+        Self { mean, std_error, samples: values.len() as u64, exact: false }
+    }
+
+    /// A number and its standard error as something else states them; over how many units is not known.
+    pub fn stated(mean: f64, std_error: Option<f64>) -> Self {
+        Self { mean, std_error, samples: 0, exact: false }
+    }
+
     /// The mean over everything in clusters that are independent of each other, from each cluster's (sum, count): sum of all sums over sum of
     /// all counts. Clusters may differ in size; the standard error is over clusters (that of a ratio, by linearisation), which for
     /// equal sizes is the usual one of the clusters' means.
@@ -96,9 +65,14 @@ impl Estimate {
         Self { mean, std_error, samples: samples as u64, exact: false }
     }
 
-    /// The 95 % confidence interval by the normal approximation, where the standard error is known.
-    pub fn ci95(&self) -> Option<(f64, f64)> {
-        self.std_error.map(|error| (self.mean - 1.96 * error, self.mean + 1.96 * error))
+    /// The standard error, 0 where it is not known.
+    pub fn error_or_zero(&self) -> f64 {
+        self.std_error.unwrap_or(0.0)
+    }
+
+    /// Half of the 95 % interval by the normal approximation, where the standard error is known.
+    pub fn half_width(&self) -> Option<f64> {
+        self.std_error.map(|error| Z95 * error)
     }
 
     /// The same in another unit: `factor` times the quantity (4 takes squares from {0, 1} to ±1).
@@ -110,20 +84,6 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn moments_are_the_textbook_ones() {
-        let moments: Moments = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
-        assert_eq!((moments.count(), moments.mean()), (8, 5.0));
-        assert!((moments.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
-        assert!((moments.std_error().unwrap() - (32.0f64 / 7.0 / 8.0).sqrt()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_large_offset_does_not_drown_the_spread() {
-        let moments: Moments = (0..1000).map(|i| 1e9 + f64::from(i % 2)).collect();
-        assert!((moments.variance().unwrap() - 0.25 * 1000.0 / 999.0).abs() < 1e-6);
-    }
 
     #[test]
     fn clusters_of_one_size_are_their_means_and_others_count_by_size() {
@@ -142,11 +102,18 @@ mod tests {
     /// repeating the whole experiment shows.
     #[test]
     fn the_error_over_unequal_clusters_is_the_spread_of_repetitions() {
-        let mut noise = pudica_data::Stream::new(0, "clusters", 0);
+        // Weyl's sequence, mixed (SplitMix64).
+        let mut state = 0u64;
+        let mut uniform = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        };
         let mut repeat = || {
             let mut cluster = || {
-                let (count, chance) = (1 + noise.below(20), noise.uniform());
-                ((0..count).filter(|_| noise.uniform() < chance).count() as f64, count as f64)
+                let (count, chance) = (1 + (20.0 * uniform()) as usize, uniform());
+                ((0..count).filter(|_| uniform() < chance).count() as f64, count as f64)
             };
             Estimate::clustered(&(0..50).map(|_| cluster()).collect::<Vec<_>>())
         };
@@ -160,7 +127,16 @@ mod tests {
     #[test]
     fn one_value_has_no_known_error() {
         let estimate = Estimate::sampled(&[3.0].into_iter().collect());
-        assert_eq!((estimate.std_error, estimate.ci95()), (None, None));
-        assert_eq!(Estimate::exact(3.0, 8).ci95(), Some((3.0, 3.0)));
+        assert_eq!((estimate.std_error, estimate.half_width(), estimate.error_or_zero()), (None, None, 0.0));
+        assert_eq!(Estimate::exact(3.0, 8).half_width(), Some(0.0));
+        assert_eq!(Estimate::of_values(&[1.0]).std_error, None);
+        assert!(Estimate::of_values(&[]).mean.is_nan());
+    }
+
+    #[test]
+    fn values_at_hand_give_the_mean_and_its_error() {
+        let found = Estimate::of_values(&[1.0, 3.0]);
+        assert_eq!(found, Estimate { mean: 2.0, std_error: Some(1.0), samples: 2, exact: false });
+        assert_eq!(found.times(-2.0), Estimate { mean: -4.0, std_error: Some(2.0), samples: 2, exact: false });
     }
 }
