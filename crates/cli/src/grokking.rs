@@ -6,7 +6,6 @@ use crate::progress::Progress;
 use crate::text::{grouped, seconds};
 use pudica_lab::grokking::{Company, GrokkingPlan, estimate_grokking, execute_grokking};
 use pudica_lab::{Configuration, Stop};
-use pudica_report::write_grokking;
 use serde_json::json;
 use std::error::Error;
 use std::path::Path;
@@ -49,7 +48,7 @@ pub fn run(asked: &Asked, out: Option<&Path>, stop: &Stop) -> Outcome {
 
 /// Writes the report of a folder again.
 pub fn report(folder: &Path, as_json: bool) -> Outcome {
-    let report = write_grokking(folder)?;
+    let report = pudica_report::write(folder)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
     if as_json {
         println!("{}", json!({"event": "report_written", "page": page, "figures": figures, "tally": tally}));

@@ -4,7 +4,6 @@ use crate::Ending;
 use crate::text::{grouped, seconds};
 use pudica_lab::Stop;
 use pudica_lab::spectra::{NAME, SpectraPlan, compute_spectra, is_spectra_folder};
-use pudica_report::write_spectra;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{IsTerminal, Write};
@@ -87,8 +86,8 @@ pub fn run(scale: Option<&str>, overrides: &[String], out: Option<&Path>, as_jso
 
 /// Writes the report of a folder again.
 pub fn report(folder: &Path, as_json: bool) -> Outcome {
-    let report = write_spectra(folder)?;
-    let (computed, planned) = report.networks;
+    let report = pudica_report::write(folder)?;
+    let (computed, planned) = (report.tally.converged, report.tally.runs);
     if as_json {
         let (page, figures) = (report.page, report.figures);
         let object = json!({"event": "report_written", "page": page, "figures": figures, "computed": computed, "planned": planned});

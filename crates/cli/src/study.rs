@@ -6,7 +6,6 @@ use crate::progress::Progress;
 use crate::text::{grouped, number, seconds};
 use pudica_lab::study::{Place, Study, StudyPlan, estimate_study, execute_study, read_study};
 use pudica_lab::{Configuration, Outcome as RunOutcome, RunSummary, Stop};
-use pudica_report::write_study;
 use serde_json::json;
 use std::error::Error;
 use std::path::Path;
@@ -53,7 +52,7 @@ pub fn run(asked: &Asked, out: Option<&Path>, stop: &Stop) -> Outcome {
 
 /// Writes the report of a study's folder, and tells what it holds.
 pub fn report(folder: &Path, as_json: bool) -> Outcome {
-    let report = write_study(folder)?;
+    let report = pudica_report::write(folder)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
     if as_json {
         println!("{}", json!({"event": "report_written", "page": page, "figures": figures, "tally": tally}));

@@ -4,7 +4,6 @@ use crate::Ending;
 use crate::text::{grouped, seconds};
 use pudica_lab::Stop;
 use pudica_lab::synthetic::{NAME, SyntheticPlan, compute_synthetic, is_synthetic_folder};
-use pudica_report::write_synthetic;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::io::{IsTerminal, Write};
@@ -84,8 +83,8 @@ pub fn run(scale: Option<&str>, overrides: &[String], out: Option<&Path>, as_jso
 
 /// Writes the report of a folder again.
 pub fn report(folder: &Path, as_json: bool) -> Outcome {
-    let report = write_synthetic(folder)?;
-    let (made, planned) = report.runs;
+    let report = pudica_report::write(folder)?;
+    let (made, planned) = (report.tally.converged, report.tally.runs);
     if as_json {
         let (page, figures) = (report.page, report.figures);
         println!(

@@ -43,7 +43,7 @@ fn the_experiment_runs_resumes_and_reports() {
         assert!(folder.path().join("figures").join(format!("{figure}.png")).is_file(), "{figure}");
     }
     let csv = read(&folder.path().join("results.csv"));
-    assert_eq!(csv.lines().count(), 1 + 6 * 3);
+    assert_eq!(csv.lines().count(), 1 + 6);
     let summary: Value = serde_json::from_str(&read(&folder.path().join("summary.json"))).unwrap();
     assert!((summary["predictors"][1]["exact"].as_f64().unwrap() - 0.2878).abs() < 5e-5);
     assert!(summary["predictors"][1]["simulated"]["std_error"].as_f64().unwrap() > 0.0);

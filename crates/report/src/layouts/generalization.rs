@@ -5,24 +5,25 @@ use std::collections::HashMap;
 use pudica_lab::statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
-use super::{Findings, Table, with_interval};
 use crate::figure::colour::point;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};
-use crate::sweep::{Finished, Sweep};
+use crate::findings::{Findings, Table, head, with_count};
+use crate::run::Run;
+use crate::sweep::Sweep;
 
 /// Functions of one origin.
 struct Family<'a> {
     name: String,
     key: String,
     /// Runs that tell how sensitive the functions are.
-    functions: Vec<Finished<'a>>,
+    functions: Vec<&'a Run>,
     /// Converged runs fitted to all strings of these functions.
-    fits: Vec<Finished<'a>>,
+    fits: Vec<&'a Run>,
 }
 
 impl Family<'_> {
-    fn of(runs: &[Finished], measure: &str) -> Option<Mean> {
-        mean(&runs.iter().filter_map(|run| run.summary.measure(measure)).collect::<Vec<f64>>())
+    fn of(runs: &[&Run], measure: &str) -> Option<Mean> {
+        mean(&runs.iter().filter_map(|run| run.value(measure)).collect::<Vec<f64>>())
     }
 
     fn sensitivity(&self) -> Option<Mean> {
@@ -42,28 +43,27 @@ impl Family<'_> {
 pub fn findings(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let families = families(sweep);
-    let n = sweep.runs.first().map_or(0, |run| run.config.n);
-    let note = sweep.note();
+    let n = sweep.runs.first().and_then(|run| run.number("n")).unwrap_or(0.0);
     findings.draw(
         "fig4",
         "Figure 4",
         &format!("Left: average sensitivity of the original random functions f on {n} bits and of what T1 makes of them, by the number of training strings. Right: sharpness of fresh transformers fitted to all strings of these functions against their average sensitivity; each run a small point, means large with 95 % intervals."),
-        fig_4(&families, &note),
+        fig_4(&families),
     );
     findings.draw(
         "fig15",
         "Figure 15",
         "Sharpness measured on all strings and on the training strings alone: means with 95 % intervals.",
-        fig_15(&families, &note),
+        fig_15(&families),
     );
-    let shown = |mean: Option<Mean>| mean.map_or("–".into(), |mean| with_interval(&mean));
     findings.tables.push(Table {
         title: "Sensitivity and sharpness".into(),
-        head: ["function", "average sensitivity", "sharpness", "sharpness on the training strings"].map(String::from).into(),
+        head: head(["function", "average sensitivity", "sharpness", "sharpness on the training strings"]),
         rows: families
             .iter()
             .map(|family| {
-                vec![family.name.clone(), shown(family.sensitivity()), shown(family.sharpness()), shown(family.set_sharpness())]
+                let measures = [family.sensitivity(), family.sharpness(), family.set_sharpness()];
+                std::iter::once(family.name.clone()).chain(measures.map(with_count)).collect()
             })
             .collect(),
         note: "A random function has an average sensitivity of n/2 in the mean. T1s that do not fit their training set exactly are left out.".into(),
@@ -87,16 +87,17 @@ pub fn findings(sweep: &Sweep) -> Findings {
 
 /// The original functions, what T1 made of them by training set size (largest first), and random completions.
 fn families(sweep: &Sweep) -> Vec<Family<'_>> {
-    let in_sweep = |name: &'static str| sweep.finished().filter(move |run| run.run.record.sweep == name);
-    let converged = |name: &'static str| in_sweep(name).filter(|run| run.summary.converged);
-    let set_of: HashMap<&str, usize> =
-        in_sweep("learn").map(|run| (run.run.record.id.as_str(), run.config.train.set_size)).collect();
-    let parent_set = |run: &Finished| run.run.record.parent.as_deref().and_then(|id| set_of.get(id)).copied();
-    let mut sizes: Vec<usize> = set_of.values().copied().collect();
-    sizes.sort_unstable();
+    let in_sweep = |name: &'static str| sweep.finished().filter(move |run| run.record.sweep == name);
+    let converged = |name: &'static str| in_sweep(name).filter(|run| run.is_converged());
+    let set_size = |run: &Run| run.number("train.set_size");
+    let set_of: HashMap<&str, f64> =
+        in_sweep("learn").filter_map(|run| Some((run.record.id.as_str(), set_size(run)?))).collect();
+    let parent_set = |run: &&Run| run.record.parent.as_deref().and_then(|id| set_of.get(id)).copied();
+    let mut sizes: Vec<f64> = set_of.values().copied().collect();
+    sizes.sort_by(f64::total_cmp);
     sizes.dedup();
 
-    let originals: Vec<Finished> = converged("original").collect();
+    let originals: Vec<&Run> = converged("original").collect();
     let mut families = vec![Family {
         name: "f, the original".into(),
         key: "original".into(),
@@ -108,12 +109,12 @@ fn families(sweep: &Sweep) -> Vec<Family<'_>> {
             name: format!("T1 from {size} strings"),
             key: format!("T1_{size}"),
             functions: in_sweep("learn")
-                .filter(|run| run.config.train.set_size == *size && run.summary.measure("train_accuracy") == Some(1.0))
+                .filter(|run| set_size(run) == Some(*size) && run.value("train_accuracy") == Some(1.0))
                 .collect(),
             fits: converged("refit").filter(|run| parent_set(run) == Some(*size)).collect(),
         });
     }
-    let completions: Vec<Finished> = converged("completion").collect();
+    let completions: Vec<&Run> = converged("completion").collect();
     if let Some(size) = completions.first().and_then(parent_set) {
         families.push(Family {
             name: format!("random beyond {size} strings"),
@@ -126,12 +127,12 @@ fn families(sweep: &Sweep) -> Vec<Family<'_>> {
 }
 
 /// Several runs fit the same function; its sensitivity counts once.
-fn once_per_target<'a>(runs: &[Finished<'a>]) -> Vec<Finished<'a>> {
+fn once_per_target<'a>(runs: &[&'a Run]) -> Vec<&'a Run> {
     let mut seen = std::collections::HashSet::new();
-    runs.iter().copied().filter(|run| seen.insert(&run.config.target)).collect()
+    runs.iter().copied().filter(|run| seen.insert(run.text("target"))).collect()
 }
 
-fn fig_4(families: &[Family], note: &str) -> Figure {
+fn fig_4(families: &[Family]) -> Figure {
     let names: Vec<String> = families.iter().map(short).collect();
     let mut left = Panel {
         title: "Sensitivity of what is learnt".into(),
@@ -151,9 +152,7 @@ fn fig_4(families: &[Family], note: &str) -> Figure {
         let points = family
             .fits
             .iter()
-            .filter_map(|run| {
-                Some((run.summary.measure("average_sensitivity")?, run.summary.measure("sharpness")?, run.name()))
-            })
+            .filter_map(|run| Some((run.value("average_sensitivity")?, run.value("sharpness")?, run.name())))
             .collect();
         right.marks.push(Mark::Points { points, style: style.clone().faint(0.35).sized(2.4) });
     }
@@ -164,10 +163,10 @@ fn fig_4(families: &[Family], note: &str) -> Figure {
         right.marks.push(Mark::LevelIntervals { points: vec![(y.mean, x.low, x.high)], style: style.clone() });
         right.marks.push(Mark::Points { points: vec![(x.mean, y.mean, family.name.clone())], style: style.sized(5.0) });
     }
-    Figure { panels: vec![left, right], columns: 2, legend: legend(families), note: note.into(), ..Figure::default() }
+    Figure { panels: vec![left, right], columns: 2, legend: legend(families), ..Figure::default() }
 }
 
-fn fig_15(families: &[Family], note: &str) -> Figure {
+fn fig_15(families: &[Family]) -> Figure {
     let names: Vec<String> = families.iter().map(short).collect();
     let panel = |title: &str, measure: &str| Panel {
         title: title.into(),
@@ -185,13 +184,12 @@ fn fig_15(families: &[Family], note: &str) -> Figure {
     if top > 0.0 {
         panels.iter_mut().for_each(|panel| panel.y.range = Some((-0.02 * top, top)));
     }
-    Figure { panels, columns: 2, legend: legend(families), note: note.into(), ..Figure::default() }
+    Figure { panels, columns: 2, legend: legend(families), ..Figure::default() }
 }
 
 /// The values of a family above its place on a named axis: points side by side, and their mean with its interval.
-fn column(place: f64, runs: &[Finished], measure: &str, style: &Style) -> Vec<Mark> {
-    let values: Vec<(f64, String)> =
-        runs.iter().filter_map(|run| Some((run.summary.measure(measure)?, run.name()))).collect();
+fn column(place: f64, runs: &[&Run], measure: &str, style: &Style) -> Vec<Mark> {
+    let values: Vec<(f64, String)> = runs.iter().filter_map(|run| Some((run.value(measure)?, run.name()))).collect();
     let count = values.len().max(2) as f64;
     let points = values
         .iter()

@@ -2,31 +2,22 @@
 
 use pudica_lab::statistics::Mean;
 
-use super::group::{Group, Uncertain, averaged};
-use super::{Context, legend};
-use crate::experiments::Drawn;
+use super::Context;
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
+use crate::findings::Drawn;
+use crate::group::Group;
 
-/// The mean over runs at each site of their last evaluation.
-fn profile(group: &Group) -> Vec<Mean> {
-    let last: Vec<_> = group.runs.iter().filter_map(|run| run.points.last()).map(|point| &point.sites).collect();
-    let sites = last.iter().map(|sites| sites.len()).min().unwrap_or(0);
-    let at = |site: usize| {
-        let values = last.iter().map(|sites| Uncertain { value: sites[site].mean, std_error: sites[site].std_error });
-        averaged(&values.collect::<Vec<_>>())
-    };
-    (0..sites).filter_map(at).collect()
+/// The mean over runs at each site of their last evaluation, for networks of images or for those of texts.
+fn profiles<'a>(context: &'a Context, of_texts: bool) -> Vec<(&'a Group<'a>, Vec<Mean>)> {
+    // A network of texts has a longest text, one of images has not.
+    let reads_text = |group: &Group| group.number("model.length").is_some_and(|length| length > 0.0);
+    let groups = context.groups.iter().filter(|group| reads_text(group) == of_texts);
+    groups.map(|group| (group, group.profile("sites"))).filter(|(_, profile)| !profile.is_empty()).collect()
 }
 
 /// A map of patches for each network of images.
 pub fn patches(context: &Context) -> Option<Drawn> {
-    let maps: Vec<(&Group, Vec<Mean>)> = context
-        .groups
-        .iter()
-        .filter(|group| !group.config.model.kind.reads_text())
-        .map(|group| (group, profile(group)))
-        .filter(|(_, profile)| !profile.is_empty())
-        .collect();
+    let maps = profiles(context, false);
     let high = maps.iter().flat_map(|(_, profile)| profile).map(|mean| mean.mean).reduce(f64::max)?;
     let high = if high > 0.0 { high } else { 1.0 };
     let panel = |(group, profile): &(&Group, Vec<Mean>)| {
@@ -34,8 +25,8 @@ pub fn patches(context: &Context) -> Option<Drawn> {
         let cells = profile.iter().enumerate().map(|(site, mean)| {
             // Patches go row by row from the top, the axis upwards.
             let (x, y) = (site % side, side - 1 - site / side);
-            let told = format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high);
-            (x as f64, y as f64, mean.mean / high, told)
+            let text = format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high);
+            (x as f64, y as f64, mean.mean / high, text)
         });
         let columns: Vec<String> = (0..side).map(|column| column.to_string()).collect();
         let rows: Vec<String> = columns.iter().rev().cloned().collect();
@@ -56,22 +47,18 @@ pub fn patches(context: &Context) -> Option<Drawn> {
 
 /// The profile over token positions, all texts aligned at their ends.
 pub fn positions(context: &Context) -> Option<Drawn> {
-    let texts = context.groups.iter().filter(|group| group.config.model.kind.reads_text());
-    let profiles: Vec<(&Group, Vec<(f64, Mean)>)> = texts
-        .map(|group| {
-            let from_end = profile(group).into_iter().enumerate().map(|(site, mean)| (-(site as f64), mean));
-            (group, from_end.collect())
-        })
-        .filter(|(_, profile): &(&Group, Vec<_>)| !profile.is_empty())
-        .collect();
+    let profiles = profiles(context, true);
     if profiles.is_empty() {
         return None;
     }
+    let from_end = |profile: &[Mean]| -> Vec<(f64, Mean)> {
+        profile.iter().enumerate().map(|(site, mean)| (-(site as f64), *mean)).collect()
+    };
     let panel = Panel {
         title: String::new(),
         x: Axis::whole("token position, 0 is the last one"),
         y: Axis::linear("sensitivity"),
-        marks: profiles.iter().flat_map(|(group, profile)| group.marks(profile)).collect(),
+        marks: profiles.iter().flat_map(|(group, profile)| group.marks(&from_end(profile))).collect(),
     };
     Some(context.drawn(
         "positions",
@@ -79,6 +66,6 @@ pub fn positions(context: &Context) -> Option<Drawn> {
         "Share of touches of the token at each position that change the predicted class, at the end of training, texts aligned at their last token. \
          Far to the left few texts are long enough, and intervals are wide. Bands are 95 % intervals: over runs where there are several, over \
          texts where there is one.",
-        Figure { panels: vec![panel], columns: 1, legend: legend(&context.groups), ..Figure::default() },
+        Figure { panels: vec![panel], columns: 1, legend: context.legend(), ..Figure::default() },
     ))
 }

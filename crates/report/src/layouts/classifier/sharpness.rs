@@ -1,13 +1,12 @@
 //! Table 2: how far noise on the weights moves a trained network, and the loss's Hessian.
 
 use super::Context;
-use super::group::{SENSITIVITY, TRAIN_ACCURACY, told};
-use crate::experiments::Table;
+use crate::findings::{Table, with_interval};
 use crate::published::weight_noise;
 
 /// The table; `None` where sharpness was not measured.
 pub fn table(context: &Context) -> Option<Table> {
-    let measured = |name: &str| context.groups.iter().any(|group| group.measure(name).is_some());
+    let measured = |name: &str| context.groups.iter().any(|group| group.value(name).is_some());
     let columns: Vec<(&str, &str)> = [
         ("shop", "ShOp (sum over classes)"),
         ("shop_l2", "ShOp (Euclidean)"),
@@ -24,10 +23,11 @@ pub fn table(context: &Context) -> Option<Table> {
     let shows_published = measured("shop");
     let mut rows = Vec::new();
     for group in &context.groups {
-        let mut row = vec![group.label.clone(), told(group.last(SENSITIVITY)), told(group.last(TRAIN_ACCURACY))];
-        row.extend(columns.iter().map(|(name, _)| told(group.measure(name))));
+        let names = ["sensitivity", "train_accuracy"].into_iter().chain(columns.iter().map(|(name, _)| *name));
+        let mut row = vec![group.label.clone()];
+        row.extend(names.map(|name| with_interval(group.value(name))));
         if shows_published {
-            let published = weight_noise(&group.config);
+            let published = weight_noise(group.first());
             row.push(published.map_or("–".into(), |(shop, shpred)| format!("{shop} / {shpred}")));
         }
         row.push(group.runs.len().to_string());

@@ -1,12 +1,13 @@
 //! Measures while PARITY is learnt, aligned at convergence: Figures 3, 12, 13 and 14.
 
 use pudica_lab::statistics::{AlignedPoint, Curve, align, mean};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
-use super::{Findings, Table, with_interval};
 use crate::figure::colour::{PALETTE, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Scale, Style};
+use crate::findings::{Findings, Table, head, with_count};
 use crate::published::FIG_3_WINDOW;
+use crate::run::Run;
 use crate::sweep::Sweep;
 
 /// The weight decay of Fig. 3: the paper's default.
@@ -20,18 +21,25 @@ const TRACKED: [(&str, &str, bool); 4] = [
     ("blowup", "LayerNorm blowup", true),
 ];
 
-/// The tracked run of one network.
-struct Tracked {
+/// A run whose loss has fallen below the threshold.
+struct Tracked<'a> {
+    run: &'a Run,
     weight_decay: f64,
     converged_at: u64,
-    lines: Vec<Map<String, Value>>,
+}
+
+impl Tracked<'_> {
+    /// What was tracked, by step.
+    fn curve(&self, name: &str) -> impl Iterator<Item = (u64, f64)> {
+        self.run.curve("step", name).map(|(step, value)| (step as u64, value.mean))
+    }
 }
 
 /// `hahn/dynamics`.
 pub fn around_convergence(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let tracked = converged(sweep);
-    let decays = decays(sweep);
+    let decays = sweep.numbers(DECAY);
     let shown = if decays.contains(&FIG_3_DECAY) { FIG_3_DECAY } else { decays.first().copied().unwrap_or(0.0) };
     let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == shown).collect();
     let note = note(sweep, &tracked);
@@ -63,7 +71,7 @@ pub fn around_convergence(sweep: &Sweep) -> Findings {
 /// `hahn/dynamics-long`.
 pub fn long(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
-    let (tracked, decays) = (converged(sweep), decays(sweep));
+    let (tracked, decays) = (converged(sweep), sweep.numbers(DECAY));
     findings.draw(
         "fig13",
         "Figure 13",
@@ -75,30 +83,24 @@ pub fn long(sweep: &Sweep) -> Findings {
 }
 
 /// All runs whose loss has fallen below the threshold, finished or not.
-fn converged(sweep: &Sweep) -> Vec<Tracked> {
-    let mut all = Vec::new();
-    for run in &sweep.runs {
-        let lines = run.folder.metrics().unwrap_or_default();
-        let below = |line: &&Map<String, Value>| {
-            value(line, "loss").is_some_and(|loss| loss < run.config.track.converged_below)
-        };
-        if let Some(at) = lines.iter().find(below).and_then(|line| line.get("step")).and_then(Value::as_u64) {
-            all.push(Tracked { weight_decay: run.config.train.weight_decay, converged_at: at, lines });
-        }
-    }
-    all
+fn converged(sweep: &Sweep) -> Vec<Tracked<'_>> {
+    let tracked = |run| {
+        let below = threshold_of(run)?;
+        let (step, _) = Run::curve(run, "step", "loss").find(|(_, loss)| loss.mean < below)?;
+        Some(Tracked { run, weight_decay: run.number(DECAY)?, converged_at: step as u64 })
+    };
+    sweep.runs.iter().filter_map(tracked).collect()
 }
 
-fn value(line: &Map<String, Value>, name: &str) -> Option<f64> {
-    line.get(name).and_then(Value::as_f64)
-}
+/// The setting that columns differ in.
+const DECAY: &str = "train.weight_decay";
 
-fn decays(sweep: &Sweep) -> Vec<f64> {
-    sweep.different(|config| config.train.weight_decay)
+fn threshold_of(run: &Run) -> Option<f64> {
+    run.number("track.converged_below")
 }
 
 fn threshold(sweep: &Sweep) -> f64 {
-    sweep.runs.first().map_or(0.01, |run| run.config.track.converged_below)
+    sweep.runs.first().and_then(threshold_of).unwrap_or(0.01)
 }
 
 fn note(sweep: &Sweep, tracked: &[Tracked]) -> String {
@@ -108,19 +110,11 @@ fn note(sweep: &Sweep, tracked: &[Tracked]) -> String {
 
 /// At the published length of training, the published window; otherwise everything.
 fn window(sweep: &Sweep) -> Option<(i64, i64)> {
-    sweep.runs.first().filter(|run| run.config.train.steps == 20_000).map(|_| FIG_3_WINDOW)
+    sweep.runs.first().filter(|run| run.number("train.steps") == Some(20_000.0)).map(|_| FIG_3_WINDOW)
 }
 
 fn curves(runs: &[&Tracked], quantity: &str) -> Vec<Curve> {
-    let curve = |run: &&Tracked| Curve {
-        converged_at: run.converged_at,
-        points: run
-            .lines
-            .iter()
-            .filter_map(|line| Some((line.get("step")?.as_u64()?, value(line, quantity)?)))
-            .collect(),
-    };
-    runs.iter().map(curve).collect()
+    runs.iter().map(|run| Curve { converged_at: run.converged_at, points: run.curve(quantity).collect() }).collect()
 }
 
 fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, window: Option<(i64, i64)>) -> Panel {
@@ -223,7 +217,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
     let mut rows = Vec::new();
     for decay in decays {
         let own: Vec<&Tracked> = tracked.iter().filter(|run| run.weight_decay == *decay).collect();
-        let began = sweep.runs.iter().filter(|run| run.config.train.weight_decay == *decay).count();
+        let began = sweep.runs.iter().filter(|run| run.number(DECAY) == Some(*decay)).count();
         let mut entry = Map::new();
         entry.insert("runs_kept".into(), own.len().into());
         entry.insert("runs_discarded".into(), (began - own.len()).into());
@@ -237,13 +231,13 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
                 (when, mean(&values))
             });
             entry.insert((*name).into(), found.iter().map(|(when, mean)| (when.to_string(), json!(mean))).collect());
-            row.extend(found[1..].iter().map(|(_, mean)| mean.map_or("–".into(), |mean| with_interval(&mean))));
+            row.extend(found[1..].iter().map(|(_, mean)| with_count(*mean)));
         }
         by_decay.insert(decay.to_string(), entry.into());
         rows.push(row);
     }
     findings.summary.insert("by_weight_decay".into(), by_decay.into());
-    let head = [
+    let head = head([
         "weight decay",
         "converged",
         "discarded",
@@ -253,10 +247,10 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
         "norm, end",
         "blowup, highest",
         "blowup, end",
-    ];
+    ]);
     findings.tables.push(Table {
         title: "Highest and last values of each measure".into(),
-        head: head.map(String::from).into(),
+        head,
         rows,
         note: "Means over converged runs with 95 % intervals.".into(),
     });
@@ -271,11 +265,11 @@ enum Moment {
 
 impl Moment {
     fn of(&self, run: &Tracked, name: &str) -> Option<f64> {
-        let mut values = run.lines.iter().filter_map(|line| value(line, name));
+        let values: Vec<f64> = run.curve(name).map(|(_, value)| value).collect();
         match self {
-            Moment::Start => values.next(),
-            Moment::Peak => values.reduce(f64::max),
-            Moment::End => values.next_back(),
+            Moment::Start => values.first().copied(),
+            Moment::Peak => values.into_iter().reduce(f64::max),
+            Moment::End => values.last().copied(),
         }
     }
 }

@@ -1,35 +1,35 @@
 //! Figures 4 to 7, 11 to 13 and 16 to 19: how training went, and sensitivity through it, also at equal training accuracy.
 
 use pudica_lab::statistics::Mean;
-use pudica_lab::study::StudyRun;
 use serde_json::{Value, json};
 
-use super::group::*;
-use super::{Context, legend};
-use crate::experiments::{Drawn, Table, number};
+use super::Context;
 use crate::figure::{Axis, Figure, Mark, Panel};
+use crate::findings::{Drawn, Table, head, number, plain, with_interval};
+use crate::group::{Group, averaged};
 use crate::published::final_sensitivity;
+use crate::run::{Run, estimate};
 
 /// Loss and accuracy on both sets against the epoch.
 pub fn training(context: &Context) -> Drawn {
-    let panel = |title: &str, y: Axis, of: Quantity| Panel {
+    let panel = |title: &str, y: Axis, name: &str| Panel {
         title: title.into(),
         x: Axis::whole("epoch"),
         y,
-        marks: context.groups.iter().flat_map(|group| group.marks(&group.curve(of))).collect(),
+        marks: context.groups.iter().flat_map(|group| group.marks(&group.curve("epoch", name))).collect(),
     };
     let panels = vec![
-        panel("Training set", Axis::linear("accuracy"), TRAIN_ACCURACY),
-        panel("Test set", Axis::linear("accuracy"), TEST_ACCURACY),
-        panel("Training set", Axis::log("cross-entropy"), TRAIN_LOSS),
-        panel("Test set", Axis::log("cross-entropy"), TEST_LOSS),
+        panel("Training set", Axis::linear("accuracy"), "train_accuracy"),
+        panel("Test set", Axis::linear("accuracy"), "test_accuracy"),
+        panel("Training set", Axis::log("cross-entropy"), "train_loss"),
+        panel("Test set", Axis::log("cross-entropy"), "test_loss"),
     ];
     context.drawn(
         "training",
         "Training",
         "Accuracy and cross-entropy on the training and the test set. Lines are means over runs, bands 95 % intervals: over runs where there \
          are several, over inputs where there is one.",
-        Figure { panels, columns: 2, legend: legend(&context.groups), ..Figure::default() },
+        Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     )
 }
 
@@ -38,8 +38,8 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
     let mut by_epoch = Vec::new();
     let mut by_accuracy = Vec::new();
     for group in &context.groups {
-        let curve = group.curve(SENSITIVITY);
-        let accuracy = group.curve(TRAIN_ACCURACY);
+        let curve = group.curve("epoch", "sensitivity");
+        let accuracy = group.curve("epoch", "train_accuracy");
         let at = |epoch: f64| accuracy.iter().find(|(other, _)| *other == epoch).map(|(_, mean)| mean.mean);
         let across: Vec<(f64, Mean)> = curve.iter().filter_map(|(epoch, mean)| Some((at(*epoch)?, *mean))).collect();
         by_epoch.extend(group.marks(&curve));
@@ -62,7 +62,7 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
         "Sensitivity",
         "Share of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands are 95 % \
          intervals: over runs where there are several, over inputs where there is one.",
-        Figure { panels, columns: 2, legend: legend(&context.groups), ..Figure::default() },
+        Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     ))
 }
 
@@ -74,16 +74,19 @@ pub struct Matched {
     /// The accuracy: the level, or more where the first evaluation was already beyond it.
     pub accuracy: f64,
     /// Sensitivity there, likewise.
-    pub sensitivity: Uncertain,
+    pub sensitivity: Mean,
+}
+
+/// A run's evaluations that measured its sensitivity: epoch, training accuracy and sensitivity.
+fn evaluations(run: &Run) -> Vec<(f64, f64, Mean)> {
+    let accuracies: Vec<(f64, Mean)> = run.curve("epoch", "train_accuracy").collect();
+    let at = |epoch: f64| accuracies.iter().find(|(other, _)| *other == epoch).map(|(_, accuracy)| accuracy.mean);
+    run.curve("epoch", "sensitivity").filter_map(|(epoch, found)| Some((epoch, at(epoch)?, found))).collect()
 }
 
 /// Where a run's training accuracy first reached a level, among the evaluations that measured its sensitivity.
-pub fn at_accuracy(run: &StudyRun, level: f64) -> Option<Matched> {
-    let points: Vec<(f64, f64, Uncertain)> = run
-        .points
-        .iter()
-        .filter_map(|point| Some((point.epoch as f64, point.train_accuracy, SENSITIVITY(point)?)))
-        .collect();
+pub fn at_accuracy(run: &Run, level: f64) -> Option<Matched> {
+    let points = evaluations(run);
     let reached = points.iter().position(|(_, accuracy, _)| *accuracy >= level)?;
     let (epoch, accuracy, sensitivity) = points[reached];
     let Some(before) = reached.checked_sub(1) else { return Some(Matched { epoch, accuracy, sensitivity }) };
@@ -94,16 +97,13 @@ pub fn at_accuracy(run: &StudyRun, level: f64) -> Option<Matched> {
     Some(Matched {
         epoch: mix(epoch_before, epoch),
         accuracy: level,
-        sensitivity: Uncertain { value: mix(before.value, sensitivity.value), std_error },
+        sensitivity: estimate(mix(before.mean, sensitivity.mean), Some(std_error)),
     })
 }
 
 /// The largest training accuracy that every run reached.
 pub fn common_accuracy(groups: &[Group]) -> Option<f64> {
-    let highest = |run: &&StudyRun| {
-        let measured = run.points.iter().filter(|point| point.sensitivity.is_some());
-        measured.map(|point| point.train_accuracy).reduce(f64::max)
-    };
+    let highest = |run: &&Run| evaluations(run).into_iter().map(|(_, accuracy, _)| accuracy).reduce(f64::max);
     groups.iter().flat_map(|group| &group.runs).map(highest).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
 }
 
@@ -114,26 +114,26 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
     let (mut most, mut beyond) = (0.0f64, 0usize);
     for group in &context.groups {
         let matched: Vec<Matched> = group.runs.iter().filter_map(|run| at_accuracy(run, level)).collect();
-        let sensitivity = averaged(&matched.iter().map(|one| one.sensitivity).collect::<Vec<_>>());
-        let epochs = averaged(&matched.iter().map(|one| Uncertain::plain(one.epoch)).collect::<Vec<_>>());
+        let sensitivity = averaged(matched.iter().map(|one| one.sensitivity));
+        let epochs = averaged(matched.iter().map(|one| estimate(one.epoch, None)));
         beyond += matched.iter().filter(|one| one.accuracy > level).count();
         most = matched.iter().fold(most, |most, one| most.max(one.accuracy - level));
-        let published = context.shows_published().then(|| final_sensitivity(&group.config)).flatten();
+        let published = context.shows_published.then(|| final_sensitivity(group.first())).flatten();
         rows.push(vec![
             group.label.clone(),
-            told(sensitivity),
-            epochs.map_or("–".into(), |epochs| number(epochs.mean)),
-            told(group.last(SENSITIVITY)),
+            with_interval(sensitivity),
+            plain(epochs),
+            with_interval(group.value("sensitivity")),
             published.map_or("–".into(), |value| value.to_string()),
-            told(group.last(TRAIN_ACCURACY)),
-            told(group.last(TEST_ACCURACY)),
+            with_interval(group.value("train_accuracy")),
+            with_interval(group.value("test_accuracy")),
             group.runs.len().to_string(),
         ]);
         summary.push(json!({
-            "label": group.label, "sensitivity": as_json(sensitivity), "epoch": as_json(epochs), "published_final": published,
+            "label": group.label, "sensitivity": sensitivity, "epoch": epochs, "published_final": published,
         }));
     }
-    let head = [
+    let head = head([
         "network",
         "sensitivity at equal training accuracy",
         "reached after epochs",
@@ -142,7 +142,7 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
         "training accuracy at the end",
         "test accuracy at the end",
         "runs",
-    ];
+    ]);
     let how = match beyond {
         0 => "All runs are compared at exactly that accuracy, by linear interpolation between evaluations.".to_string(),
         count => format!(
@@ -155,11 +155,6 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
         "The largest training accuracy that every run reached is {level:.4}. {how} Brackets: 95 % intervals, over runs where there are several, \
          over inputs where there is one."
     );
-    let table = Table {
-        title: "Sensitivity at equal training accuracy, and at the end".into(),
-        head: head.map(String::from).into(),
-        rows,
-        note,
-    };
+    let table = Table { title: "Sensitivity at equal training accuracy, and at the end".into(), head, rows, note };
     Some((table, json!({"training_accuracy": level, "beyond_at_first_evaluation": beyond, "groups": summary})))
 }

@@ -3,33 +3,34 @@
 use pudica_lab::statistics::{Line, linregress};
 use serde_json::{Map, Value, json};
 
-use super::{Findings, Table, number};
+use super::{legend_of, title_of};
 use crate::figure::colour::{of_target, viridis};
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Shape, Style};
-use crate::sweep::{Finished, Sweep, title_of};
+use crate::findings::{Findings, Table, head, number};
+use crate::run::Run;
+use crate::sweep::Sweep;
 
 /// `hahn/tradeoff`: colour tells the length.
 pub fn by_target(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let targets = targets(sweep);
-    let lengths = sweep.different(|config| config.n as u64);
+    let lengths = sweep.numbers("n");
     let bar = ColourBar {
         label: "n".into(),
-        low: lengths.iter().min().copied().unwrap_or(0) as f64,
-        high: lengths.iter().max().copied().unwrap_or(1) as f64,
+        low: lengths.iter().copied().reduce(f64::min).unwrap_or(0.0),
+        high: lengths.iter().copied().reduce(f64::max).unwrap_or(1.0),
     };
     let (x, y) = axes(sweep);
     let panel = |target: &String| Panel {
         title: title_of(target),
         x: x.clone(),
         y: y.clone(),
-        marks: coloured_by_length(sweep.kept().filter(|run| run.config.target == *target), &bar),
+        marks: coloured_by_length(&sweep.kept_with("target", target), &bar),
     };
     let figure = |targets: &[String], columns: usize| Figure {
         panels: targets.iter().map(panel).collect(),
         columns,
         colour_bar: Some(bar.clone()),
-        note: sweep.note(),
         ..Figure::default()
     };
     if let Some(parity) = targets.iter().position(|target| target == "parity") {
@@ -46,17 +47,17 @@ pub fn by_target(sweep: &Sweep) -> Findings {
 pub fn by_length(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     let targets = targets(sweep);
-    let mut lengths = sweep.different(|config| config.n);
-    lengths.sort_unstable();
+    let mut lengths = sweep.numbers("n");
+    lengths.sort_by(f64::total_cmp);
     let (x, y) = axes(sweep);
-    let panel = |n: &usize| Panel {
+    let panel = |n: &f64| Panel {
         title: format!("n = {n}"),
         x: x.clone(),
         y: y.clone(),
         marks: targets
             .iter()
             .map(|target| Mark::Points {
-                points: points(sweep.kept().filter(|run| run.config.n == *n && run.config.target == *target)),
+                points: points(sweep.kept_with("target", target).into_iter().filter(|run| run.number("n") == Some(*n))),
                 style: of_target(target),
             })
             .collect(),
@@ -64,8 +65,7 @@ pub fn by_length(sweep: &Sweep) -> Findings {
     let figure = Figure {
         panels: lengths.iter().map(panel).collect(),
         columns: 2,
-        legend: targets.iter().map(|target| (title_of(target), of_target(target))).collect(),
-        note: sweep.note(),
+        legend: legend_of(&targets),
         ..Figure::default()
     };
     let caption = "Every converged run: LayerNorm blowup (log scale) against parameter norm at four input lengths.";
@@ -76,7 +76,7 @@ pub fn by_length(sweep: &Sweep) -> Findings {
 
 /// The targets in the paper's order; they were drawn in any.
 fn targets(sweep: &Sweep) -> Vec<String> {
-    let mut targets = sweep.different(|config| config.target.clone());
+    let mut targets = sweep.texts("target");
     targets.sort_by_key(|target| ["parity", "majority", "first", "mean"].iter().position(|known| known == target));
     targets
 }
@@ -99,19 +99,17 @@ fn axes(sweep: &Sweep) -> (Axis, Axis) {
     (x, y)
 }
 
-fn points<'a>(runs: impl Iterator<Item = Finished<'a>>) -> Vec<(f64, f64, String)> {
-    runs.filter_map(|run| Some((run.summary.measure("param_norm")?, run.summary.measure("blowup")?, run.name())))
-        .collect()
+fn points<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<(f64, f64, String)> {
+    runs.filter_map(|run| Some((run.value("param_norm")?, run.value("blowup")?, run.name()))).collect()
 }
 
-fn coloured_by_length<'a>(runs: impl Iterator<Item = Finished<'a>>, bar: &ColourBar) -> Vec<Mark> {
-    let runs: Vec<Finished> = runs.collect();
-    let mut lengths: Vec<usize> = runs.iter().map(|run| run.config.n).collect();
-    lengths.sort_unstable();
+fn coloured_by_length(runs: &[&Run], bar: &ColourBar) -> Vec<Mark> {
+    let mut lengths: Vec<f64> = runs.iter().filter_map(|run| run.number("n")).collect();
+    lengths.sort_by(f64::total_cmp);
     lengths.dedup();
-    let colour = |n: usize| viridis((n as f64 - bar.low) / (bar.high - bar.low).max(1.0));
-    let of = |n: usize| Mark::Points {
-        points: points(runs.iter().copied().filter(|run| run.config.n == n)),
+    let colour = |n: f64| viridis((n - bar.low) / (bar.high - bar.low).max(1.0));
+    let of = |n: f64| Mark::Points {
+        points: points(runs.iter().copied().filter(|run| run.number("n") == Some(n))),
         style: Style::point(&colour(n), Shape::Circle).faint(0.85).sized(3.6),
     };
     lengths.into_iter().map(of).collect()
@@ -122,14 +120,15 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
     let mut fits = Map::new();
     let mut rows = Vec::new();
     for target in targets {
-        let runs = || sweep.kept().filter(|run| run.config.target == *target);
-        let data: Vec<[f64; 3]> = runs()
+        let data: Vec<[f64; 3]> = sweep
+            .kept_with("target", target)
+            .iter()
             .filter_map(|run| {
-                let blowup = run.summary.measure("blowup").filter(|blowup| *blowup > 0.0)?;
-                Some([run.summary.measure("param_norm")?, run.config.n as f64, blowup.log10()])
+                let blowup = run.value("blowup").filter(|blowup| *blowup > 0.0)?;
+                Some([run.value("param_norm")?, run.number("n")?, blowup.log10()])
             })
             .collect();
-        let discarded = sweep.finished().filter(|run| run.config.target == *target).count() - runs().count();
+        let discarded = sweep.discarded_with("target", target);
         let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
         let slope = |line: &Option<Line>| {
             line.map_or("–".into(), |line| format!("{} ± {}", number(line.slope), number(line.std_error)))
@@ -146,9 +145,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
     findings.summary.insert("fits".into(), fits.into());
     findings.tables.push(Table {
         title: "The tradeoff in numbers: least squares of log10 blowup on norm and n together".into(),
-        head: ["function", "per unit of norm (at equal n)", "per bit (at equal norm)", "runs kept", "discarded"]
-            .map(String::from)
-            .into(),
+        head: head(["function", "per unit of norm (at equal n)", "per bit (at equal norm)", "runs kept", "discarded"]),
         rows,
         note: "± one standard error. Published as figures only: the first column negative for all functions, the second positive for PARITY and near 0 for the others.".into(),
     });

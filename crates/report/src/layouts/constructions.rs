@@ -1,42 +1,38 @@
 //! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
 
-use pudica_lab::statistics::{Mean, mean};
+use pudica_lab::statistics::Mean;
 use serde_json::{Map, Value, json};
 
-use super::{Findings, Table, number, with_interval};
+use super::title_of;
 use crate::figure::colour::point;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::findings::{Findings, Table, head, number, plain, with_count};
+use crate::group::band_and_line;
 use crate::published::PARITY_LIMIT;
-use crate::sweep::{Finished, Sweep, title_of};
+use crate::run::Run;
+use crate::sweep::{Sweep, means_by};
 
 /// The runs of one construction at one gain.
 struct Family<'a> {
     title: String,
     style: Style,
-    runs: Vec<Finished<'a>>,
+    runs: Vec<&'a Run>,
 }
 
 impl Family<'_> {
     /// A measure's mean over runs at each length.
-    fn by_length(&self, measure: &str) -> Vec<(usize, Mean)> {
-        let mut lengths: Vec<usize> = self.runs.iter().map(|run| run.config.n).collect();
-        lengths.sort_unstable();
-        lengths.dedup();
-        let values = |n: usize| -> Vec<f64> {
-            let own = self.runs.iter().filter(|run| run.config.n == n);
-            own.filter_map(|run| run.summary.measure(measure)).collect()
-        };
-        lengths.into_iter().filter_map(|n| Some((n, mean(&values(n))?))).collect()
+    fn by_length(&self, measure: &str) -> Vec<(f64, Mean)> {
+        means_by(&self.runs, "n", measure)
     }
 }
 
 /// `hahn/constructions`.
 pub fn findings(sweep: &Sweep) -> Findings {
-    let starts = sweep.different(|config| config.model.start.clone());
+    let starts = sweep.texts("model.start");
     let family = |(place, start): (usize, &String)| Family {
         title: title(start),
         style: point(place),
-        runs: sweep.kept().filter(|run| run.config.model.start == *start).collect(),
+        runs: sweep.kept_with("model.start", start),
     };
     let families: Vec<Family> = starts.iter().enumerate().map(family).collect();
     let mut sharpness = panel(&families, "sharpness", Axis::linear("sharpness"), "Sharpness");
@@ -52,7 +48,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         "constructions",
         "Built by hand",
         "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals; dashed, the limit of Theorem 6 for PARITY. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
-        Figure { panels, columns: 3, legend, note: sweep.note(), ..Figure::default() },
+        Figure { panels, columns: 3, legend, ..Figure::default() },
     );
     findings.tables.extend(families.iter().map(table));
     let numbers = |family: &Family| -> Value {
@@ -82,12 +78,9 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
     let mut marks = Vec::new();
     for family in families {
         let means = family.by_length(measure);
-        let line = Style::line(&family.style.colour);
-        let band = means.iter().filter(|(_, mean)| mean.count > 1).map(|(n, mean)| (*n as f64, mean.low, mean.high));
-        marks.push(Mark::Band { points: band.collect(), style: line.clone().faint(0.15) });
-        marks.push(Mark::Line { points: means.iter().map(|(n, mean)| (*n as f64, mean.mean)).collect(), style: line });
-        let name = |n: usize, mean: &Mean| format!("{} n = {n}: mean of {} runs", family.title, mean.count);
-        let points = means.iter().map(|(n, mean)| (*n as f64, mean.mean, name(*n, mean))).collect();
+        marks.extend(band_and_line(&means, &family.style.colour, 2));
+        let name = |n: f64, mean: &Mean| format!("{} n = {n}: mean of {} runs", family.title, mean.count);
+        let points = means.iter().map(|(n, mean)| (*n, mean.mean, name(*n, mean))).collect();
         marks.push(Mark::Points { points, style: family.style.clone().sized(2.6) });
     }
     Panel { title: title.into(), x: Axis::whole("input length n"), y: axis, marks }
@@ -95,18 +88,15 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
 
 /// Sharpness beside as_n / n, and what is paid for it.
 fn table(family: &Family) -> Table {
-    let at =
-        |measure: &str, n: usize| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
-    let plain = |mean: Option<Mean>| mean.map_or("–".into(), |mean| number(mean.mean));
-    let row = |(n, sharpness): (usize, Mean)| {
-        let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n as f64));
-        let (blowup, norm) = (plain(at("blowup_theory", n)), plain(at("param_norm", n)));
-        vec![n.to_string(), bound, with_interval(&sharpness), blowup, norm, plain(at("eval_loss", n))]
+    let at = |measure: &str, n: f64| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
+    let row = |(n, sharpness): (f64, Mean)| {
+        let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n));
+        let paid = ["blowup_theory", "param_norm", "eval_loss"].map(|measure| plain(at(measure, n)));
+        [n.to_string(), bound, with_count(Some(sharpness))].into_iter().chain(paid).collect()
     };
-    let head = ["n", "Theorem 6: as_n / n", "sharpness", "Blowup", "parameter norm", "MSE"];
     Table {
         title: format!("{}: sharpness beside Theorem 6", family.title),
-        head: head.map(String::from).into(),
+        head: head(["n", "Theorem 6: as_n / n", "sharpness", "Blowup", "parameter norm", "MSE"]),
         rows: family.by_length("sharpness").into_iter().map(row).collect(),
         note: "as_n / n is what sharpness approaches or exceeds as n grows and then the noise shrinks; at one n and one noise neither is promised.".into(),
     }
