@@ -6,6 +6,7 @@
 //! - [`vision`]: the networks on images.
 //! - [`text`]: those on token sequences: RoBERTa, GPT-2, LSTM.
 //! - [`grokking`]: one attention layer on modular arithmetic, many trained at once.
+//! - [`token_attention`]: one attention layer on synthetic tokens, with its gradient by hand.
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
@@ -30,6 +31,7 @@ mod mixing;
 #[cfg(feature = "torch")]
 mod native;
 mod network;
+mod networks;
 mod state;
 pub mod text;
 mod train;
@@ -45,6 +47,7 @@ pub use error::NnError;
 pub use init::{Blueprint, Start};
 pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
+pub use networks::token_attention;
 pub use state::TrainingState;
 pub use train::{Trainer, loss_and_gradient};
 pub use weights::{Parameter, Weights};

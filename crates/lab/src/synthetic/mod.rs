@@ -9,7 +9,6 @@
 //! Running again trains only the runs that have no file yet. Runs train side by side, each on one core, and every random number is
 //! named by its run's seed: the same numbers on any number of threads.
 
-pub mod attention;
 mod plan;
 mod predictors;
 pub mod sensitivity;

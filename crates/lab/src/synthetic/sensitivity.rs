@@ -1,12 +1,11 @@
 //! The exact token sensitivity (Definition 4.3) of the attention layer: every position of every sequence replaced by every token.
 //!
-//! Replacing one token changes each other position's two sums (see [`super::attention`]) by one term, so a replacement costs T divisions,
-//! not a forward pass.
+//! Replacing one token changes each other position's two sums (see [`pudica_nn::token_attention`]) by one term, so a
+//! replacement costs T divisions, not a forward pass.
 
 use pudica_data::TokenSet;
+use pudica_nn::token_attention::Tables;
 use pudica_probe::{Estimate, Moments};
-
-use super::attention::Tables;
 
 /// Below this share of a sum, what is left after taking a token off has lost too many digits: the outputs are computed anew.
 const TOO_LITTLE: f64 = 1e-6;
@@ -101,15 +100,15 @@ pub fn sign(value: f64) -> i8 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attention::Attention;
     use super::*;
     use pudica_data::{Stream, TokenTask};
+    use pudica_nn::token_attention::TokenAttention;
     use pudica_probe::{Plan, ReplaceToken, SignDiffers, respond};
 
     const TASK: TokenTask = TokenTask { length: 9, vocabulary: 12, n_s: 1, n_f: 4, n_d: 2, m: 3 };
 
     fn layer_and_sequences(deviation: f64) -> (Tables, TokenSet) {
-        let layer = Attention::random(12, 9, 5, deviation, &mut Stream::new(3, "test", 0));
+        let layer = TokenAttention::random(12, 9, 5, deviation, &mut Stream::new(3, "test", 0));
         (layer.tables(), TASK.draw(20, false, &mut Stream::new(3, "test", 1)).unwrap())
     }
 

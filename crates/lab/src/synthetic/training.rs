@@ -1,10 +1,10 @@
 //! One run: an attention layer trained by SGD on one set of sequences, and what is measured on the way.
 
 use pudica_data::{Stream, TokenKind, TokenSet, TokenTask};
+use pudica_nn::token_attention::{Tables, TokenAttention, logistic};
 use pudica_probe::Estimate;
 use serde::{Deserialize, Serialize};
 
-use super::attention::{Attention, Tables};
 use super::plan::SyntheticSettings;
 use super::sensitivity::{sign, token_sensitivity};
 use crate::error::{Error, Result};
@@ -36,17 +36,10 @@ pub struct Point {
     pub ood_accuracy: f64,
     /// Cosine of a row of U Wv^T with v_sp, v_freq and v_irrel, mean over the T rows.
     pub alignment: ByKind,
-    /// Attention to the tokens of each kind, mean over positions and training sequences; sums to 1.
+    /// TokenAttention to the tokens of each kind, mean over positions and training sequences; sums to 1.
     pub attention: ByKind,
     /// Definition 4.3 on the training set.
     pub sensitivity: Estimate,
-}
-
-/// log(1 + exp(-label * output)) and its derivative by the output.
-pub fn logistic(output: f64, label: f64) -> (f64, f64) {
-    let margin = label * output;
-    let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
-    (loss, -label / (1.0 + margin.exp()))
 }
 
 /// The sequences of a run.
@@ -71,7 +64,7 @@ impl Sets {
 pub fn train(task: &TokenTask, settings: &SyntheticSettings, seed: u64, stop: &Stop) -> Result<Option<Vec<Point>>> {
     let sets = Sets::draw(task, settings, seed)?;
     let width = settings.width.unwrap_or(task.vocabulary);
-    let mut layer = Attention::random(
+    let mut layer = TokenAttention::random(
         task.vocabulary,
         task.length,
         width,
@@ -104,7 +97,7 @@ pub fn train(task: &TokenTask, settings: &SyntheticSettings, seed: u64, stop: &S
 }
 
 /// One step of SGD on the mean logistic loss of some sequences.
-fn step(layer: &mut Attention, set: &TokenSet, rows: &[usize], rate: f64) {
+fn step(layer: &mut TokenAttention, set: &TokenSet, rows: &[usize], rate: f64) {
     let tables = layer.tables();
     let mut gradient = tables.no_gradient();
     for row in rows {
@@ -191,7 +184,7 @@ mod tests {
     /// Wq = Wk = 0, U Wv^T with the same row everywhere: attention is uniform and the layer counts tokens.
     fn counting(token_values: impl Fn(u16) -> f64) -> Tables {
         let value = (0..15).map(token_values).collect();
-        let layer = Attention {
+        let layer = TokenAttention {
             vocabulary: 15,
             length: 10,
             width: 1,
@@ -228,14 +221,5 @@ mod tests {
             let ByKind { sparse, frequent, irrelevant } = point.attention;
             assert!((sparse - 0.2).abs() < 1e-12 && (frequent - 0.3).abs() < 1e-12 && (irrelevant - 0.5).abs() < 1e-12);
         }
-    }
-
-    #[test]
-    fn the_logistic_loss_and_its_slope() {
-        let (loss, slope) = logistic(0.0, 1.0);
-        assert!((loss - 2f64.ln()).abs() < 1e-15 && slope == -0.5);
-        assert!(logistic(-800.0, 1.0) == (800.0, -1.0) && logistic(800.0, 1.0).0 == 0.0);
-        let difference = (logistic(0.3 + 1e-6, -1.0).0 - logistic(0.3 - 1e-6, -1.0).0) / 2e-6;
-        assert!((difference - logistic(0.3, -1.0).1).abs() < 1e-9);
     }
 }

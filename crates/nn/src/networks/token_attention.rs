@@ -9,9 +9,9 @@
 
 use pudica_data::Stream;
 
-/// The trained parameters, each row by row.
+/// The layer's parameters, each row by row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Attention {
+pub struct TokenAttention {
     /// M: different tokens.
     pub vocabulary: usize,
     /// T: tokens in a sequence.
@@ -60,12 +60,18 @@ pub struct Gradient {
     pub head: Vec<f64>,
 }
 
-impl Attention {
+impl TokenAttention {
     /// Every parameter normal with this standard deviation.
-    pub fn random(vocabulary: usize, length: usize, width: usize, deviation: f64, stream: &mut Stream) -> Attention {
+    pub fn random(
+        vocabulary: usize,
+        length: usize,
+        width: usize,
+        deviation: f64,
+        stream: &mut Stream,
+    ) -> TokenAttention {
         let mut matrix = |rows: usize| (0..rows * width).map(|_| deviation * stream.normal()).collect();
         let (query, key, value) = (matrix(vocabulary), matrix(vocabulary), matrix(vocabulary));
-        Attention { vocabulary, length, width, query, key, value, head: matrix(length) }
+        TokenAttention { vocabulary, length, width, query, key, value, head: matrix(length) }
     }
 
     /// The tables of the parameters as they are now.
@@ -165,6 +171,13 @@ impl Tables {
     }
 }
 
+/// The logistic loss log(1 + exp(-label * output)) and its derivative by the output.
+pub fn logistic(output: f64, label: f64) -> (f64, f64) {
+    let margin = label * output;
+    let loss = (-margin.abs()).exp().ln_1p() + (-margin).max(0.0);
+    (loss, -label / (1.0 + margin.exp()))
+}
+
 /// a [rows, inner] times b [inner, columns].
 fn product(a: &[f64], b: &[f64], inner: usize) -> Vec<f64> {
     let columns = b.len() / inner;
@@ -188,7 +201,7 @@ mod tests {
     use serde_json::Value;
 
     /// Eq. 3 as it is written, with matrices.
-    fn as_written(layer: &Attention, tokens: &[u16]) -> f64 {
+    fn as_written(layer: &TokenAttention, tokens: &[u16]) -> f64 {
         let look_up = |matrix: &[f64]| -> Vec<f64> {
             tokens.iter().flat_map(|t| matrix[usize::from(*t) * layer.width..][..layer.width].to_vec()).collect()
         };
@@ -202,8 +215,8 @@ mod tests {
         product(&scores, &values, tokens.len()).iter().zip(&layer.head).map(|(a, b)| a * b).sum()
     }
 
-    fn small() -> (Attention, Vec<u16>) {
-        (Attention::random(6, 7, 4, 0.8, &mut Stream::new(0, "test", 0)), vec![0, 3, 3, 5, 1, 0, 3])
+    fn small() -> (TokenAttention, Vec<u16>) {
+        (TokenAttention::random(6, 7, 4, 0.8, &mut Stream::new(0, "test", 0)), vec![0, 3, 3, 5, 1, 0, 3])
     }
 
     #[test]
@@ -220,7 +233,7 @@ mod tests {
         let mut gradient = tables.no_gradient();
         tables.add_gradient(&tokens, |output| output, &mut gradient); // of Phi^2 / 2
         let gradient = layer.gradient(&gradient);
-        type Pick = fn(&mut Attention) -> &mut Vec<f64>;
+        type Pick = fn(&mut TokenAttention) -> &mut Vec<f64>;
         let picks: [(Pick, &[f64]); 4] = [
             (|layer| &mut layer.query, &gradient.query),
             (|layer| &mut layer.key, &gradient.key),
@@ -241,6 +254,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_logistic_loss_and_its_slope() {
+        let (loss, slope) = logistic(0.0, 1.0);
+        assert!((loss - 2f64.ln()).abs() < 1e-15 && slope == -0.5);
+        assert!(logistic(-800.0, 1.0) == (800.0, -1.0) && logistic(800.0, 1.0).0 == 0.0);
+        let difference = (logistic(0.3 + 1e-6, -1.0).0 - logistic(0.3 - 1e-6, -1.0).0) / 2e-6;
+        assert!((difference - logistic(0.3, -1.0).1).abs() < 1e-9);
+    }
+
     fn numbers(list: &Value) -> Vec<f64> {
         match list {
             Value::Array(items) => items.iter().flat_map(numbers).collect(),
@@ -257,7 +279,7 @@ mod tests {
         let (vocabulary, length, width) = (size("vocabulary"), size("length"), size("width"));
         let start = |name: &str| numbers(&golden["start"][name]);
         let (query, key, value, head) = (start("query"), start("key"), start("value"), start("head"));
-        let mut layer = Attention { vocabulary, length, width, query, key, value, head };
+        let mut layer = TokenAttention { vocabulary, length, width, query, key, value, head };
         let tokens: Vec<u16> = numbers(&golden["tokens"]).iter().map(|token| *token as u16).collect();
         let labels = numbers(&golden["labels"]);
         let close = |ours: &[f64], theirs: &Value| {
@@ -270,9 +292,9 @@ mod tests {
             let mut gradient = tables.no_gradient();
             let (mut loss, mut outputs) = (0.0, Vec::new());
             for (tokens, label) in tokens.chunks_exact(length).zip(&labels) {
-                let slope = |output: f64| super::super::training::logistic(output, *label).1 / labels.len() as f64;
+                let slope = |output: f64| logistic(output, *label).1 / labels.len() as f64;
                 let output = tables.add_gradient(tokens, slope, &mut gradient);
-                loss += super::super::training::logistic(output, *label).0 / labels.len() as f64;
+                loss += logistic(output, *label).0 / labels.len() as f64;
                 outputs.push(output);
             }
             let gradient = layer.gradient(&gradient);

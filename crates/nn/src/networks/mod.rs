@@ -1,0 +1,3 @@
+//! The networks, one file each.
+
+pub mod token_attention;
