@@ -5,7 +5,7 @@ use crate::text::{grouped, number, seconds};
 use clap::Args;
 use pudica_lab::RunConfig;
 use pudica_lab::networks::architecture;
-use pudica_theory::bounds::{Checked, Claim, Effort, Lemma11, Report, Verdict, Versus};
+use pudica_theory::bounds::{Checked, Claim, Lemma11, Report, Sampling, Verdict, Versus};
 use pudica_theory::{EncoderConfig, TheoryError, Weights, load_encoder, load_run_encoder, shortened};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,12 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
         (shape, weights) = shortened(&shape, &weights, n)?;
     }
     let versus = arguments.versus.as_deref().map(|text| versus(text, arguments.heads)).transpose()?;
-    let mut effort =
-        Effort { samples: arguments.samples, draws: arguments.draws, seed: arguments.seed, ..Effort::default() };
+    let mut sampling =
+        Sampling { samples: arguments.samples, draws: arguments.draws, seed: arguments.seed, ..Sampling::default() };
     if let Some(rhos) = &arguments.rho {
-        effort.rhos.clone_from(rhos);
+        sampling.rhos.clone_from(rhos);
     }
-    let report = Report::of(&shape, &weights, versus.as_ref(), &effort)?;
+    let report = Report::of(&shape, &weights, versus.as_ref(), &sampling)?;
     if arguments.json {
         let mut object = json!(report);
         object["network"] = json!(arguments.network);

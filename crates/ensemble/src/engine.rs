@@ -119,7 +119,7 @@ pub trait Engine: Send {
     /// The outputs `[replica][row]`.
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError>;
 
-    /// The labels' side: mean squared error and the part of outputs on the label's side of 1/2, one pair a replica.
+    /// Mean squared error and accuracy (threshold 1/2) of each replica.
     fn evaluate(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError>;
 
     /// What weight noise does `[replica][draw]`.

@@ -16,8 +16,8 @@ use crate::NnError;
 use crate::mixing::{Attention, Mixing, Visible};
 
 thread_local! {
-    /// What LibTorch may have remembered since the last backward pass. burn writes a result over an operand that nobody else holds, which
-    /// would spoil what is remembered of it: so we hold it.
+    /// Operands LibTorch's autograd may need since the last backward pass. burn reuses the buffer of an operand without other references in
+    /// place, which would overwrite values that the gradient needs; a reference kept here prevents that.
     static HELD: RefCell<Vec<TchTensor>> = const { RefCell::new(Vec::new()) };
 }
 

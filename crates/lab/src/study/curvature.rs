@@ -38,7 +38,7 @@ pub(super) fn curvature<C: Classifier>(
     seed: u64,
     watch: &Watch,
 ) -> Result<Curvature> {
-    // Of a ReLU network's gradients, f32 cannot tell a small step from rounding, nor a large one from its kinks.
+    // In f32 small steps drown in rounding and large ones cross ReLU boundaries, so the Hessian is taken in f64.
     let device = model.device().clone().double();
     let model = Model::new(model.classifier(), &model.weights()?, &model.buffers()?, &device)?;
     let operator = LossHessian::<_, f64>::new(&model, batches, seed)?;

@@ -37,7 +37,7 @@ impl Activation {
 
 /// x Phi(x) of each value, Phi the normal distribution function.
 pub(crate) fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    // x is held until the end: were it nobody's, LibTorch would write the output over it, after copying it for the gradient.
+    // The clone keeps a reference, so LibTorch does not reuse x's buffer in place (and copy it first for the gradient).
     activation::gelu(x.clone())
 }
 
