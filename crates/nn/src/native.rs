@@ -1,4 +1,4 @@
-//! LibTorch's own operations where burn would compose several, and its own memory of what gradients need.
+//! LibTorch's own operations where burn would compose several, and its own autograd.
 //!
 //! Each function gives `None` for tensors that are not LibTorch's, or whose history burn's autodiff keeps: there, what is composed is used.
 

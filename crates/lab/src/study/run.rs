@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pudica_data::Stream;
 use pudica_data::images::Split;
 use pudica_nn::Device;
-use pudica_nn::classifier::{Beside, Classifier, Learner};
+use pudica_nn::classifier::{Classifier, ConsistencyTerm, Learner};
 use serde_json::{Map, Value};
 
 use super::config::StudyConfig;
@@ -209,7 +209,7 @@ impl<M: Material> Training<'_, M> {
             let end = ((place + 1) * course.batch).min(rows.len());
             let batch = self.run.material.training_batch(config, &rows[place * course.batch..end], epoch, step)?;
             let weight = config.intervene.regularise;
-            let beside = batch.beside.as_ref().map(|input| Beside { input, weight });
+            let beside = batch.beside.as_ref().map(|input| ConsistencyTerm { input, weight });
             self.learner.step(&batch.input, &batch.labels, beside, config.train.lr_at(epoch))?;
             let step = step + 1;
             let mut loss = None;

@@ -23,8 +23,8 @@ pub struct Learner<C: Classifier> {
     loss: Option<Tensor<1>>,
 }
 
-/// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(beside)) to the loss.
-pub struct Beside<'a, I> {
+/// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(input)) to the loss.
+pub struct ConsistencyTerm<'a, I> {
     /// As many inputs as in the batch.
     pub input: &'a I,
     /// What the mean squared difference is multiplied with.
@@ -112,7 +112,7 @@ impl<C: Classifier> Learner<C> {
         &mut self,
         input: &C::Input,
         labels: &[usize],
-        beside: Option<Beside<C::Input>>,
+        consistency: Option<ConsistencyTerm<C::Input>>,
         lr: f64,
     ) -> Result<(), NnError> {
         self.step += 1;
@@ -124,11 +124,11 @@ impl<C: Classifier> Learner<C> {
         let batch = model.classifier.upload(input, &model.device)?;
         let scores = model.classifier.forward(&parameters, batch, &mut pass)?;
         let mut loss = model.loss(scores.clone(), labels);
-        if let Some(beside) = beside {
-            let batch = model.classifier.upload(beside.input, &model.device)?;
-            // The statistics that BatchNorm keeps are those of the batch itself.
-            let others = model.classifier.forward(&parameters, batch, &mut Pass::train_aside())?;
-            loss = loss + (scores - others).square().mean().mul_scalar(beside.weight);
+        if let Some(term) = consistency {
+            let batch = model.classifier.upload(term.input, &model.device)?;
+            // BatchNorm's running statistics are those of the batch itself.
+            let others = model.classifier.forward(&parameters, batch, &mut Pass::train_without_stats())?;
+            loss = loss + (scores - others).square().mean().mul_scalar(term.weight);
         }
         let (loss, gradient) = parameters.gradient(loss)?;
         self.loss = Some(loss);

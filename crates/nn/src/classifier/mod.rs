@@ -6,18 +6,18 @@
 //!
 //! The weights lie on the device as one long vector, which the optimiser and weight noise treat as one; the layers see slices of it.
 
+mod autodiff;
 mod learner;
 mod model;
 mod optimiser;
 mod parameters;
-mod tape;
 
 use burn::tensor::{Distribution, Tensor};
 
 use crate::init::{Blueprint, draw, empty};
 use crate::{Device, NnError, Weights};
 
-pub use learner::{Beside, Learner};
+pub use learner::{ConsistencyTerm, Learner};
 pub use model::{Model, accuracy, cross_entropy, predicted};
 pub use optimiser::Optimiser;
 pub use parameters::Parameters;
@@ -29,9 +29,9 @@ pub trait Classifier: Clone {
     /// A batch on a device.
     type Batch: Clone;
 
-    /// Whether LibTorch itself may remember what gradients need, where the network computes there, instead of burn: that is faster. Burn lets
-    /// LibTorch overwrite values nobody else holds, so what LibTorch remembers must be held for as long as it could be overwritten;
-    /// golden tests of gradients on the device `torch` show whether it is.
+    /// Whether LibTorch's own autograd may record the network where it computes there, instead of burn's: that is faster. burn lets LibTorch
+    /// reuse buffers without other references in place, so what autograd saved must be referenced until the backward pass; golden tests of
+    /// gradients on the device `torch` show whether it is.
     const NATIVE_GRADIENTS: bool = false;
 
     /// Whether such a network can be built.
@@ -82,7 +82,7 @@ pub enum Pass {
     /// Training. Dropout draws from the device's generator, which the [`Learner`] seeds for every step.
     Train {
         /// Whether BatchNorm's running statistics take in the batch's.
-        keeps: bool,
+        update_running_stats: bool,
         /// What BatchNorms found in the batch, to be taken in; empty where they did so themselves.
         statistics: Vec<Statistics>,
     },
@@ -104,12 +104,12 @@ pub struct Statistics {
 impl Pass {
     /// A pass for training.
     pub fn train() -> Self {
-        Self::Train { keeps: true, statistics: Vec::new() }
+        Self::Train { update_running_stats: true, statistics: Vec::new() }
     }
 
     /// A pass for training that leaves BatchNorm's running statistics alone.
-    pub fn train_aside() -> Self {
-        Self::Train { keeps: false, statistics: Vec::new() }
+    pub fn train_without_stats() -> Self {
+        Self::Train { update_running_stats: false, statistics: Vec::new() }
     }
 
     /// Whether dropout and batch statistics are at work.
@@ -151,14 +151,14 @@ impl Pass {
     /// How much of the batch's statistics BatchNorm's running ones take in.
     pub fn share(&self) -> f64 {
         match self {
-            Self::Train { keeps: true, .. } => NEW_SHARE,
+            Self::Train { update_running_stats: true, .. } => NEW_SHARE,
             _ => 0.0,
         }
     }
 
-    /// Remembers what a BatchNorm found, where it is to be taken in.
+    /// Records what a BatchNorm found, where running statistics are updated.
     pub fn record(&mut self, found: Statistics) {
-        if let Self::Train { keeps: true, statistics } = self {
+        if let Self::Train { update_running_stats: true, statistics } = self {
             statistics.push(found);
         }
     }

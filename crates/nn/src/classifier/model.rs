@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use burn::tensor::{Int, Tensor, TensorData, activation};
 
-use super::tape::Tape;
+use super::autodiff::Autodiff;
 use super::{Classifier, Parameters, Pass};
 use crate::layers::to_vec;
 use crate::{Device, NnError, Weights};
@@ -116,13 +116,13 @@ impl<C: Classifier> Model<C> {
         Ok((loss[0], to_vec(gradient)?))
     }
 
-    /// Who remembers what this network's gradients need.
-    const TAPE: Tape = if C::NATIVE_GRADIENTS { Tape::Backend } else { Tape::Burn };
+    /// What records this network's gradients.
+    const AUTODIFF: Autodiff = if C::NATIVE_GRADIENTS { Autodiff::LibTorch } else { Autodiff::Burn };
 
     /// The parameters as layers see them; `recording`: with gradients in view.
     pub(crate) fn parameters(&self, recording: bool) -> Parameters {
-        let tape = if recording { Self::TAPE } else { Tape::Nobody };
-        Parameters::new(&self.flat, &self.layout, &self.buffers, tape)
+        let autodiff = if recording { Self::AUTODIFF } else { Autodiff::Off };
+        Parameters::new(&self.flat, &self.layout, &self.buffers, autodiff)
     }
 
     /// The labels of `count` inputs on the device: \[count, 1\]. To be called before the network computes, which a GPU's host should not
@@ -151,13 +151,13 @@ impl<C: Classifier> Model<C> {
 impl<C: Classifier<Batch = Tensor<4>>> Model<C> {
     /// The cross-entropy of each input of a batch of images, and its gradient with respect to the pixels, as the input lies in memory.
     pub fn input_gradient(&self, input: &C::Input, labels: &[usize]) -> Result<Vec<f32>, NnError> {
-        let batch = Self::TAPE.leaf(self.classifier.upload(input, &self.device)?);
+        let batch = Self::AUTODIFF.leaf(self.classifier.upload(input, &self.device)?);
         let count = batch.dims()[0];
         let labels = self.labels(labels, count)?;
         let scores = self.classifier.forward(&self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
         // The sum, not the mean: each image's gradient is then its own, however many there are.
         let loss = self.loss(scores, labels).mul_scalar(count as f64);
-        let (_, gradients) = Self::TAPE.gradients(loss, &[batch])?;
+        let (_, gradients) = Self::AUTODIFF.gradients(loss, &[batch])?;
         to_vec(Tensor::cat(gradients, 0))
     }
 }

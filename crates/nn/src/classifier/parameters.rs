@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use burn::tensor::Tensor;
 
-use super::tape::Tape;
+use super::autodiff::Autodiff;
 use crate::{NnError, Weights};
 
 /// The parameters of a network by name, each a slice of one long vector, and its buffers.
@@ -15,16 +15,22 @@ pub struct Parameters {
     parts: Vec<Tensor<1>>,
     places: HashMap<String, (usize, Vec<usize>)>,
     buffers: HashMap<String, Tensor<1>>,
-    tape: Tape,
+    autodiff: Autodiff,
 }
 
 impl Parameters {
-    /// Cuts `flat` \[parameters\] into the parts of `layout`. `tape` remembers what is computed from them.
-    pub(super) fn new(flat: &Tensor<1>, layout: &Weights, buffers: &HashMap<String, Tensor<1>>, tape: Tape) -> Self {
-        let (leaves, parts) = tape.parts(flat, layout.layout().iter().map(|parameter| parameter.range.len()).collect());
+    /// Cuts `flat` \[parameters\] into the parts of `layout`. `autodiff` records what is computed from them.
+    pub(super) fn new(
+        flat: &Tensor<1>,
+        layout: &Weights,
+        buffers: &HashMap<String, Tensor<1>>,
+        autodiff: Autodiff,
+    ) -> Self {
+        let (leaves, parts) =
+            autodiff.parts(flat, layout.layout().iter().map(|parameter| parameter.range.len()).collect());
         let places = layout.layout().iter().enumerate();
         let places = places.map(|(at, parameter)| (parameter.name.clone(), (at, parameter.shape.clone()))).collect();
-        Self { leaves, parts, places, buffers: buffers.clone(), tape }
+        Self { leaves, parts, places, buffers: buffers.clone(), autodiff }
     }
 
     /// The parameter of this name, in its shape.
@@ -57,7 +63,7 @@ impl Parameters {
 
     /// The loss \[1\] without its history, and its gradient with respect to all parameters as one vector \[parameters\].
     pub(super) fn gradient(&self, loss: Tensor<1>) -> Result<(Tensor<1>, Tensor<1>), NnError> {
-        let (loss, gradients) = self.tape.gradients(loss, &self.leaves)?;
+        let (loss, gradients) = self.autodiff.gradients(loss, &self.leaves)?;
         Ok((loss, Tensor::cat(gradients, 0)))
     }
 }

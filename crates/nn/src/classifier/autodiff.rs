@@ -1,4 +1,4 @@
-//! Who remembers what gradients need.
+//! What records the operations that gradients are computed from.
 
 use burn::tensor::Tensor;
 
@@ -6,25 +6,25 @@ use crate::NnError;
 #[cfg(feature = "torch")]
 use crate::native;
 
-/// Who remembers what gradients need.
+/// What records the operations that gradients are computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tape {
-    /// Nobody: prediction.
-    Nobody,
+pub(super) enum Autodiff {
+    /// Nothing: prediction.
+    Off,
     /// burn's autodiff.
     Burn,
-    /// LibTorch itself, where the network computes there; elsewhere burn's autodiff. Its backward passes are single kernels where burn's are
-    /// composed of several: of convolutions and norms above all.
-    Backend,
+    /// LibTorch's own autograd, where the network computes there; elsewhere burn's autodiff. Its backward passes are single kernels where
+    /// burn's are composed of several: of convolutions and norms above all.
+    LibTorch,
 }
 
-impl Tape {
-    /// x, with everything computed from it remembered.
+impl Autodiff {
+    /// x as a leaf: everything computed from it is recorded.
     pub(super) fn leaf<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
         match self {
-            Self::Nobody => x,
+            Self::Off => x,
             Self::Burn => x.autodiff().require_grad(),
-            Self::Backend => {
+            Self::LibTorch => {
                 #[cfg(feature = "torch")]
                 if let Some(leaf) = native::leaf(&x) {
                     return leaf;
@@ -39,9 +39,9 @@ impl Tape {
         #[cfg(feature = "torch")]
         {
             let whole = match self {
-                Self::Nobody => Some(flat.clone()),
+                Self::Off => Some(flat.clone()),
                 Self::Burn => None,
-                Self::Backend => native::leaf(flat),
+                Self::LibTorch => native::leaf(flat),
             };
             if let Some(whole) = whole
                 && let Some(parts) = native::split(&whole, &lengths)
@@ -60,14 +60,14 @@ impl Tape {
         (leaves.clone(), leaves)
     }
 
-    /// The loss \[1\] without its history, and its gradients with respect to the leaves, zero where one played no part.
+    /// The loss \[1\] without its history, and its gradients with respect to the leaves, zero where the loss does not depend on one.
     pub(super) fn gradients<const D: usize>(
         self,
         loss: Tensor<1>,
         leaves: &[Tensor<D>],
     ) -> Result<(Tensor<1>, Vec<Tensor<D>>), NnError> {
         #[cfg(feature = "torch")]
-        if let (Self::Backend, Some(found)) = (self, native::backward(&loss, leaves)) {
+        if let (Self::LibTorch, Some(found)) = (self, native::backward(&loss, leaves)) {
             return found;
         }
         let mut gradients = loss.backward();
