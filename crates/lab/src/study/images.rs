@@ -8,7 +8,7 @@ use pudica_data::Stream;
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
 use pudica_data::images::{DATA_SETS, DataSet, Images, Split, read_cifar10_c, read_folder, read_npy};
 use pudica_nn::classifier::Model;
-use pudica_nn::vision::{Images as Shown, Pictures, VisionConfig};
+use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
 use pudica_probe::classifier::{
     Attack, Norm, PatchGrid, PatchNoise, PatchReplacement, Replacement, accuracy_under_attack, evaluate,
     picture_sensitivity,
@@ -206,7 +206,7 @@ impl Material for ImageMaterial {
 
     fn network(&self, config: &StudyConfig) -> Result<VisionConfig> {
         let shape = self.train.images.shape();
-        let shown = Shown { channels: shape.channels, side: shape.height, classes: self.classes };
+        let shown = ImageShape { channels: shape.channels, side: shape.height, classes: self.classes };
         config.model.checked_image_network(shown)
     }
 
@@ -231,7 +231,7 @@ impl Material for ImageMaterial {
         self.part(split).labels.len()
     }
 
-    fn batch(&self, split: Split, rows: &[usize]) -> Batch<Pictures> {
+    fn batch(&self, split: Split, rows: &[usize]) -> Batch<ImageBatch> {
         let part = self.part(split);
         (pictures(&part.images, rows), rows.iter().map(|row| part.labels[*row]).collect())
     }
@@ -246,7 +246,7 @@ impl Material for ImageMaterial {
         rows: &[usize],
         epoch: u64,
         step: u64,
-    ) -> Result<TrainingBatch<Pictures>> {
+    ) -> Result<TrainingBatch<ImageBatch>> {
         let count = self.count(Split::Train);
         let own: Vec<usize> = rows.iter().map(|row| row % count).collect();
         let (mut input, labels) = self.batch(Split::Train, &own);
@@ -266,7 +266,7 @@ impl Material for ImageMaterial {
                     let patch = noise.below(grid.count() as u64) as usize;
                     nudge.touch(&image.to_vec(), patch, &mut noise)
                 });
-                Some(Pictures { values: touched.collect(), ..input })
+                Some(ImageBatch { values: touched.collect(), ..input })
             }
         };
         Ok(TrainingBatch { input, labels, beside })
@@ -376,7 +376,7 @@ fn labels(images: &Images, binary: bool) -> Vec<usize> {
 }
 
 /// Images as networks take them: values from -1 to 1 (mean 0.5 and standard deviation 0.5 taken out), channels first.
-fn pictures(images: &Images, rows: &[usize]) -> Pictures {
+fn pictures(images: &Images, rows: &[usize]) -> ImageBatch {
     let shape = images.shape();
     let (channels, area) = (shape.channels, shape.height * shape.width);
     let mut values = vec![0.0; rows.len() * shape.pixels()];
@@ -387,7 +387,7 @@ fn pictures(images: &Images, rows: &[usize]) -> Pictures {
             }
         }
     }
-    Pictures { values, count: rows.len(), channels, height: shape.height, width: shape.width }
+    ImageBatch { values, count: rows.len(), channels, height: shape.height, width: shape.width }
 }
 
 pub(super) fn site(estimate: &Estimate) -> Site {

@@ -2,8 +2,8 @@
 
 use pudica_nn::classifier::Classifier;
 use pudica_nn::vision::{
-    Activation, Attention, CnnConfig, ConvMixerConfig, DenseNetConfig, Images, MlpConfig, ResNetConfig, VisionConfig,
-    VitSimpleConfig, VitSmallConfig,
+    Activation, Attention, CnnConfig, ConvMixerConfig, DenseNetConfig, ImageShape, MlpConfig, ResNetConfig,
+    VisionConfig, VitSimpleConfig, VitSmallConfig,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -18,7 +18,7 @@ impl ModelConfig {
             return self.state_of_texts();
         }
         // What is shown plays no part in the sizes; these images suit every kind.
-        let network = self.image_network(Images::CIFAR)?;
+        let network = self.image_network(ImageShape::CIFAR)?;
         let mut stated = ModelConfig::nothing(self.kind);
         match network {
             VisionConfig::Mlp(own) => {
@@ -69,7 +69,7 @@ impl ModelConfig {
     }
 
     /// The network for such images.
-    pub(super) fn image_network(&self, images: Images) -> Result<VisionConfig> {
+    pub(super) fn image_network(&self, images: ImageShape) -> Result<VisionConfig> {
         let dropout = self.dropout;
         let attention = if self.attention == "relu" { Attention::Relu } else { Attention::Softmax };
         let activation = if self.activation == "sigmoid" { Activation::Sigmoid } else { Activation::LeakyRelu };
@@ -141,7 +141,7 @@ impl ModelConfig {
     }
 
     /// [`ModelConfig::image_network`], refused where it cannot be built for such images.
-    pub(super) fn checked_image_network(&self, images: Images) -> Result<VisionConfig> {
+    pub(super) fn checked_image_network(&self, images: ImageShape) -> Result<VisionConfig> {
         let network = self.image_network(images)?;
         network.check()?;
         Ok(network)

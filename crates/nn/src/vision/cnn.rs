@@ -4,10 +4,10 @@ use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Tensor, module};
 use serde::{Deserialize, Serialize};
 
+use super::images::at_least_one;
 use super::layers::{Activation, Conv, linear};
-use super::pictures::at_least_one;
 use super::plan::Plan;
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -22,7 +22,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct CnnConfig {
     /// What it is shown; images of at least 6 x 6.
-    pub images: Images,
+    pub images: ImageShape,
     /// Channels of both convolutions.
     pub width: usize,
     /// Width of the first linear layer.
@@ -33,7 +33,7 @@ pub struct CnnConfig {
 
 impl Default for CnnConfig {
     fn default() -> Self {
-        Self { images: Images::MNIST, width: 32, hidden: 128, activation: Activation::LeakyRelu }
+        Self { images: ImageShape::MNIST, width: 32, hidden: 128, activation: Activation::LeakyRelu }
     }
 }
 
@@ -45,7 +45,7 @@ impl CnnConfig {
 }
 
 impl ImageNetwork for CnnConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

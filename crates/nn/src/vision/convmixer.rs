@@ -3,10 +3,10 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::images::at_least_one;
 use super::layers::{Conv, batch_norm, gelu, linear, mean_pixel};
-use super::pictures::at_least_one;
 use super::plan::Plan;
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -16,7 +16,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct ConvMixerConfig {
     /// What it is shown.
-    pub images: Images,
+    pub images: ImageShape,
     /// Side of a patch; must divide the image's.
     pub patch: usize,
     /// Channels.
@@ -29,12 +29,12 @@ pub struct ConvMixerConfig {
 
 impl Default for ConvMixerConfig {
     fn default() -> Self {
-        Self { images: Images::CIFAR, patch: 4, dim: 64, depth: 8, kernel: 3 }
+        Self { images: ImageShape::CIFAR, patch: 4, dim: 64, depth: 8, kernel: 3 }
     }
 }
 
 impl ImageNetwork for ConvMixerConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

@@ -4,10 +4,10 @@ use burn::tensor::ops::AvgPoolOptions;
 use burn::tensor::{Tensor, module};
 use serde::{Deserialize, Serialize};
 
+use super::images::at_least_one;
 use super::layers::{Conv, batch_norm_relu, linear, mean_pixel};
-use super::pictures::at_least_one;
 use super::plan::Plan;
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -17,7 +17,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct DenseNetConfig {
     /// What it is shown; its side must be a multiple of 2^(stages - 1).
-    pub images: Images,
+    pub images: ImageShape,
     /// Channels that each layer adds; the stem has twice as many, a bottleneck four times.
     pub growth: usize,
     /// Layers in each stage; between stages, channels and sides are halved.
@@ -26,7 +26,7 @@ pub struct DenseNetConfig {
 
 impl Default for DenseNetConfig {
     fn default() -> Self {
-        Self { images: Images::CIFAR, growth: 32, blocks: vec![6, 12, 24, 16] }
+        Self { images: ImageShape::CIFAR, growth: 32, blocks: vec![6, 12, 24, 16] }
     }
 }
 
@@ -54,7 +54,7 @@ impl DenseNetConfig {
 }
 
 impl ImageNetwork for DenseNetConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

@@ -3,10 +3,10 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use super::images::at_least_one;
 use super::layers::{Activation, linear};
-use super::pictures::at_least_one;
 use super::plan::Plan;
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -19,7 +19,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct MlpConfig {
     /// What it is shown.
-    pub images: Images,
+    pub images: ImageShape,
     /// Widths of the hidden layers, the first one first. The paper: 100 for MNIST, 512 and 128 for Fashion-MNIST.
     pub hidden: Vec<usize>,
     /// After each hidden layer.
@@ -28,12 +28,12 @@ pub struct MlpConfig {
 
 impl Default for MlpConfig {
     fn default() -> Self {
-        Self { images: Images::MNIST, hidden: vec![512, 128], activation: Activation::LeakyRelu }
+        Self { images: ImageShape::MNIST, hidden: vec![512, 128], activation: Activation::LeakyRelu }
     }
 }
 
 impl ImageNetwork for MlpConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

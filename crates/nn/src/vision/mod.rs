@@ -1,13 +1,13 @@
 //! Networks on images: those of Vasudeva et al., Section 5, one file each.
 //!
-//! [`VisionConfig`] says which one and how large; it is a [`Classifier`] of [`Pictures`].
+//! [`VisionConfig`] says which one and how large; it is a [`Classifier`] of [`ImageBatch`].
 
 mod cnn;
 mod convmixer;
 mod densenet121;
+mod images;
 pub(crate) mod layers;
 mod mlp;
-mod pictures;
 mod plan;
 mod resnet18;
 mod transformer;
@@ -25,9 +25,9 @@ pub use crate::mixing::Attention;
 pub use cnn::CnnConfig;
 pub use convmixer::ConvMixerConfig;
 pub use densenet121::DenseNetConfig;
+pub use images::{ImageBatch, ImageShape};
 pub use layers::Activation;
 pub use mlp::MlpConfig;
-pub use pictures::{Images, Pictures};
 pub use resnet18::ResNetConfig;
 pub use vit_simple::VitSimpleConfig;
 pub use vit_small::VitSmallConfig;
@@ -60,7 +60,7 @@ pub enum VisionConfig {
 /// What one kind of network says of itself; [`VisionConfig`] adds what is the same for all.
 trait ImageNetwork {
     /// What it is shown.
-    fn images(&self) -> &Images;
+    fn images(&self) -> &ImageShape;
 
     /// Whether its own settings make sense, given that its images do.
     fn check(&self) -> Result<(), NnError>;
@@ -74,12 +74,12 @@ trait ImageNetwork {
 
 impl VisionConfig {
     /// What it is shown.
-    pub fn images(&self) -> &Images {
+    pub fn images(&self) -> &ImageShape {
         self.network().images()
     }
 
     /// The same network for other images.
-    pub fn with_images(mut self, images: Images) -> Self {
+    pub fn with_images(mut self, images: ImageShape) -> Self {
         *match &mut self {
             Self::Mlp(config) => &mut config.images,
             Self::Cnn(config) => &mut config.images,
@@ -106,7 +106,7 @@ impl VisionConfig {
 }
 
 impl Classifier for VisionConfig {
-    type Input = Pictures;
+    type Input = ImageBatch;
     type Batch = Tensor<4>;
 
     const NATIVE_GRADIENTS: bool = true;
@@ -128,11 +128,11 @@ impl Classifier for VisionConfig {
         self.network().plan().buffers
     }
 
-    fn count(&self, input: &Pictures) -> usize {
+    fn count(&self, input: &ImageBatch) -> usize {
         input.count
     }
 
-    fn upload(&self, input: &Pictures, device: &Device) -> Result<Tensor<4>, NnError> {
+    fn upload(&self, input: &ImageBatch, device: &Device) -> Result<Tensor<4>, NnError> {
         self.images().check_batch(input)?;
         Ok(input.upload(device))
     }
@@ -177,11 +177,11 @@ mod tests {
         assert!(problem(VisionConfig::VitSmall(VitSmallConfig { dropout: 1.0, ..vit })).contains("model.dropout"));
         let simple = VitSimpleConfig { dim: 10, ..VitSimpleConfig::default() };
         assert!(problem(VisionConfig::VitSimple(simple)).contains("multiple of 4"));
-        let tiny = CnnConfig { images: Images { side: 5, ..Images::MNIST }, ..CnnConfig::default() };
+        let tiny = CnnConfig { images: ImageShape { side: 5, ..ImageShape::MNIST }, ..CnnConfig::default() };
         assert!(problem(VisionConfig::Cnn(tiny)).contains("side 5"));
         let even = ConvMixerConfig { kernel: 4, ..ConvMixerConfig::default() };
         assert!(problem(VisionConfig::ConvMixer(even)).contains("must be odd"));
-        let odd = DenseNetConfig { images: Images { side: 28, ..Images::MNIST }, ..DenseNetConfig::default() };
+        let odd = DenseNetConfig { images: ImageShape { side: 28, ..ImageShape::MNIST }, ..DenseNetConfig::default() };
         assert!(problem(VisionConfig::DenseNet121(odd)).contains("multiple of 8"));
         let none = ResNetConfig { blocks: Vec::new(), ..ResNetConfig::default() };
         assert!(problem(VisionConfig::ResNet18(none)).contains("1 to 8 stages"));

@@ -3,10 +3,10 @@
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
+use super::images::at_least_one;
 use super::layers::{Conv, batch_norm, batch_norm_relu, linear, mean_pixel};
-use super::pictures::at_least_one;
 use super::plan::Plan;
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -16,7 +16,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct ResNetConfig {
     /// What it is shown.
-    pub images: Images,
+    pub images: ImageShape,
     /// Channels of the first stage; each later stage has twice those of the one before.
     pub width: usize,
     /// Blocks of two convolutions in each stage; from the second stage on, each halves the image.
@@ -25,7 +25,7 @@ pub struct ResNetConfig {
 
 impl Default for ResNetConfig {
     fn default() -> Self {
-        Self { images: Images::CIFAR, width: 64, blocks: vec![2, 2, 2, 2] }
+        Self { images: ImageShape::CIFAR, width: 64, blocks: vec![2, 2, 2, 2] }
     }
 }
 
@@ -79,7 +79,7 @@ impl ResNetConfig {
 }
 
 impl ImageNetwork for ResNetConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 
+use super::images::at_least_one;
 use super::layers::{gelu, layer_norm, linear, multiply};
-use super::pictures::at_least_one;
 use super::plan::Plan;
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};

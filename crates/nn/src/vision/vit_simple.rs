@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::layers::{layer_norm, linear};
 use super::plan::Plan;
 use super::transformer::{Kind, Transformer, patches};
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 
@@ -16,7 +16,7 @@ use crate::classifier::{Parameters, Pass};
 #[serde(default, deny_unknown_fields)]
 pub struct VitSimpleConfig {
     /// What it is shown.
-    pub images: Images,
+    pub images: ImageShape,
     /// Side of a patch; must divide the image's.
     pub patch: usize,
     /// Width of a token; a multiple of 4, at least 8.
@@ -34,7 +34,7 @@ pub struct VitSimpleConfig {
 impl Default for VitSimpleConfig {
     /// The paper's, for CIFAR-10; it does not state `dim` and `dim_head`, which are ViT-small's here.
     fn default() -> Self {
-        Self { images: Images::CIFAR, patch: 4, dim: 64, depth: 6, heads: 16, dim_head: 64, mlp: 512 }
+        Self { images: ImageShape::CIFAR, patch: 4, dim: 64, depth: 6, heads: 16, dim_head: 64, mlp: 512 }
     }
 }
 
@@ -46,7 +46,7 @@ impl VitSimpleConfig {
 }
 
 impl ImageNetwork for VitSimpleConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::layers::{layer_norm, linear};
 use super::plan::Plan;
 use super::transformer::{Kind, Transformer, check_dropout, patches};
-use super::{ImageNetwork, Images};
+use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
 use crate::init::Start;
@@ -19,7 +19,7 @@ use crate::mixing::Attention;
 #[serde(default, deny_unknown_fields)]
 pub struct VitSmallConfig {
     /// What it is shown.
-    pub images: Images,
+    pub images: ImageShape,
     /// Side of a patch; must divide the image's. The paper: 4, for MNIST 7.
     pub patch: usize,
     /// Width of a token.
@@ -44,7 +44,7 @@ impl Default for VitSmallConfig {
     /// The paper's, for CIFAR-10.
     fn default() -> Self {
         Self {
-            images: Images::CIFAR,
+            images: ImageShape::CIFAR,
             patch: 4,
             dim: 64,
             depth: 8,
@@ -66,7 +66,7 @@ impl VitSmallConfig {
 }
 
 impl ImageNetwork for VitSmallConfig {
-    fn images(&self) -> &Images {
+    fn images(&self) -> &ImageShape {
         &self.images
     }
 

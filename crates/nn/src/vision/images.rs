@@ -7,7 +7,7 @@ use crate::{Device, NnError};
 
 /// A batch of images in the host's memory, already normalised.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pictures {
+pub struct ImageBatch {
     /// Row-major [count, channels, height, width].
     pub values: Vec<f32>,
     /// Images.
@@ -20,7 +20,7 @@ pub struct Pictures {
     pub width: usize,
 }
 
-impl Pictures {
+impl ImageBatch {
     /// Images of this shape \[channels, height, width\], one after another; as many as there are values for.
     pub fn new(values: Vec<f32>, [channels, height, width]: [usize; 3]) -> Result<Self, NnError> {
         let shape = format!("{channels} x {height} x {width}");
@@ -61,10 +61,10 @@ impl Pictures {
     }
 }
 
-/// What a network is shown and tells apart.
+/// The shape of the images a network is shown, and how many classes it tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Images {
+pub struct ImageShape {
     /// Colours: 1 or 3.
     pub channels: usize,
     /// Height and width in pixels.
@@ -73,11 +73,11 @@ pub struct Images {
     pub classes: usize,
 }
 
-impl Images {
-    /// MNIST's and Fashion-MNIST's.
+impl ImageShape {
+    /// MNIST and Fashion-MNIST.
     pub const MNIST: Self = Self { channels: 1, side: 28, classes: 10 };
 
-    /// CIFAR-10's and SVHN's.
+    /// CIFAR-10 and SVHN.
     pub const CIFAR: Self = Self { channels: 3, side: 32, classes: 10 };
 
     /// Values in one image.
@@ -110,15 +110,15 @@ impl Images {
     }
 
     /// Whether a batch is of such images.
-    pub(super) fn check_batch(&self, pictures: &Pictures) -> Result<(), NnError> {
-        let Pictures { values, count, channels, height, width } = pictures;
+    pub(super) fn check_batch(&self, batch: &ImageBatch) -> Result<(), NnError> {
+        let ImageBatch { values, count, channels, height, width } = batch;
         if (*channels, *height, *width) != (self.channels, self.side, self.side) {
             let (own, side) = (self.channels, self.side);
             let problem =
                 format!("images of {channels} x {height} x {width} where {own} x {side} x {side} are expected");
             return Err(NnError::Batch(problem));
         }
-        if *count == 0 || values.len() != count * pictures.pixels() {
+        if *count == 0 || values.len() != count * batch.pixels() {
             return Err(NnError::Batch(format!(
                 "{} values for {count} images of {} each",
                 values.len(),
@@ -129,7 +129,7 @@ impl Images {
     }
 }
 
-impl Default for Images {
+impl Default for ImageShape {
     fn default() -> Self {
         Self::CIFAR
     }
@@ -148,25 +148,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_counted_and_chosen() {
-        let pictures = Pictures::new((0..12).map(|x| x as f32).collect(), [1, 2, 2]).unwrap();
-        assert_eq!(pictures.count, 3);
-        assert_eq!(pictures.select(&[2, 0]).unwrap().values, [8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0]);
-        assert!(pictures.select(&[3]).unwrap_err().to_string().contains("no image 3"));
-        assert!(Pictures::new(vec![0.0; 5], [1, 2, 2]).unwrap_err().to_string().contains("5 values"));
-        assert!(Pictures::new(vec![], [0, 2, 2]).is_err());
-        assert!(Pictures::new(vec![], [usize::MAX, 2, 2]).is_err());
+    fn images_are_counted_and_chosen() {
+        let batch = ImageBatch::new((0..12).map(|x| x as f32).collect(), [1, 2, 2]).unwrap();
+        assert_eq!(batch.count, 3);
+        assert_eq!(batch.select(&[2, 0]).unwrap().values, [8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0]);
+        assert!(batch.select(&[3]).unwrap_err().to_string().contains("no image 3"));
+        assert!(ImageBatch::new(vec![0.0; 5], [1, 2, 2]).unwrap_err().to_string().contains("5 values"));
+        assert!(ImageBatch::new(vec![], [0, 2, 2]).is_err());
+        assert!(ImageBatch::new(vec![], [usize::MAX, 2, 2]).is_err());
     }
 
     #[test]
     fn batches_that_do_not_fit_are_refused() {
-        let images = Images { channels: 1, side: 2, classes: 3 };
-        let fits = Pictures::new(vec![0.0; 8], [1, 2, 2]).unwrap();
+        let images = ImageShape { channels: 1, side: 2, classes: 3 };
+        let fits = ImageBatch::new(vec![0.0; 8], [1, 2, 2]).unwrap();
         assert!(images.check_batch(&fits).is_ok());
-        let wide = Pictures::new(vec![0.0; 6], [1, 2, 3]).unwrap();
+        let wide = ImageBatch::new(vec![0.0; 6], [1, 2, 3]).unwrap();
         assert!(images.check_batch(&wide).unwrap_err().to_string().contains("1 x 2 x 3 where 1 x 2 x 2"));
-        assert!(images.check_batch(&Pictures { count: 1, ..fits }).is_err());
-        assert!(images.check_batch(&Pictures::new(vec![], [1, 2, 2]).unwrap()).is_err());
-        assert!(Images { classes: 1, ..images }.check().is_err());
+        assert!(images.check_batch(&ImageBatch { count: 1, ..fits }).is_err());
+        assert!(images.check_batch(&ImageBatch::new(vec![], [1, 2, 2]).unwrap()).is_err());
+        assert!(ImageShape { classes: 1, ..images }.check().is_err());
     }
 }
