@@ -213,18 +213,18 @@ fn patterns(count: usize, seed: u64) -> (ImageBatch, Vec<usize>) {
 
 fn small_networks() -> [VisionConfig; 7] {
     let images = ImageShape { channels: 1, side: 8, classes: 4 };
-    let vit = VitSmallConfig { patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
-    let simple = VitSimpleConfig { patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
+    let vit =
+        VitSmallConfig { images, patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
+    let simple = VitSimpleConfig { images, patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16 };
     [
-        VisionConfig::Mlp(MlpConfig { hidden: vec![16], ..Default::default() }),
-        VisionConfig::Cnn(CnnConfig { width: 4, hidden: 8, ..Default::default() }),
+        VisionConfig::Mlp(MlpConfig { images, hidden: vec![16], ..Default::default() }),
+        VisionConfig::Cnn(CnnConfig { images, width: 4, hidden: 8, ..Default::default() }),
         VisionConfig::VitSmall(vit),
         VisionConfig::VitSimple(simple),
-        VisionConfig::ResNet18(ResNetConfig { width: 4, blocks: vec![1, 1], ..Default::default() }),
-        VisionConfig::DenseNet121(DenseNetConfig { growth: 4, blocks: vec![1, 1], ..Default::default() }),
-        VisionConfig::ConvMixer(ConvMixerConfig { dim: 8, depth: 1, kernel: 3, patch: 2, ..Default::default() }),
+        VisionConfig::ResNet18(ResNetConfig { images, width: 4, blocks: vec![1, 1] }),
+        VisionConfig::DenseNet121(DenseNetConfig { images, growth: 4, blocks: vec![1, 1] }),
+        VisionConfig::ConvMixer(ConvMixerConfig { images, dim: 8, depth: 1, kernel: 3, patch: 2 }),
     ]
-    .map(|config| config.with_images(images))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is measured of a network: at every evaluation, and once more at the end.
 
-use pudica_data::images::Split;
+use pudica_data::Split;
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_probe::classifier::{WeightNoise, evaluate as loss_and_accuracy, weight_noise};
 use pudica_probe::{Estimate, Evaluation};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use pudica_data::images::Split;
+use pudica_data::Split;
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Model};
 

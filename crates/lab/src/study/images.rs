@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use pudica_data::Stream;
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
-use pudica_data::images::{DATA_SETS, DataSet, Images, Split, read_cifar10_c, read_folder, read_npy};
+use pudica_data::images::{DATA_SETS, DataSet, Images, read_cifar10_c, read_folder, read_npy};
+use pudica_data::{Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
 use pudica_probe::classifier::{

@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use pudica_data::Stream;
-use pudica_data::images::Split;
+use pudica_data::{Split, Stream};
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_probe::Profile;

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pudica_data::Stream;
-use pudica_data::images::Split;
+use pudica_data::{Split, Stream};
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, ConsistencyTerm, Learner};
 use serde_json::{Map, Value};

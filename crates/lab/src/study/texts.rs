@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pudica_data::images::Split;
+use pudica_data::Split;
 use pudica_data::text::{PairEncoder, Pairs, TextSet, Vocabulary};
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_nn::text::{Sequences, TextConfig};

@@ -78,20 +78,6 @@ impl VisionConfig {
         self.network().images()
     }
 
-    /// The same network for other images.
-    pub fn with_images(mut self, images: ImageShape) -> Self {
-        *match &mut self {
-            Self::Mlp(config) => &mut config.images,
-            Self::Cnn(config) => &mut config.images,
-            Self::VitSmall(config) => &mut config.images,
-            Self::VitSimple(config) => &mut config.images,
-            Self::ResNet18(config) => &mut config.images,
-            Self::DenseNet121(config) => &mut config.images,
-            Self::ConvMixer(config) => &mut config.images,
-        } = images;
-        self
-    }
-
     fn network(&self) -> &dyn ImageNetwork {
         match self {
             Self::Mlp(config) => config,
