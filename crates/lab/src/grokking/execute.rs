@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pudica_data::{Pairs, Stream};
 use pudica_nn::Device;
-use pudica_nn::grokking::{Cohort, Measures, Member};
+use pudica_nn::grokking::{Measures, Replica, Replicas};
 use serde_json::{Map, Value};
 
 use super::{GrokkingConfig, GrokkingPlan, GrokkingPoint, Onsets};
@@ -61,11 +61,11 @@ pub fn estimate_grokking(plan: &GrokkingPlan, company: Company) -> Result<f64> {
 }
 
 /// The networks of a cohort, at their beginning or where their checkpoints left them.
-fn networks(cohort: &[&Waiting], pairs: &[(Pairs, Pairs)], device: &Device) -> Result<Cohort> {
-    let members: Vec<Member> = cohort
+fn networks(cohort: &[&Waiting], pairs: &[(Pairs, Pairs)], device: &Device) -> Result<Replicas> {
+    let members: Vec<Replica> = cohort
         .iter()
         .zip(pairs)
-        .map(|(one, (train, test))| Member {
+        .map(|(one, (train, test))| Replica {
             seed: one.run.config.seed,
             train,
             test,
@@ -73,7 +73,7 @@ fn networks(cohort: &[&Waiting], pairs: &[(Pairs, Pairs)], device: &Device) -> R
         })
         .collect();
     let config = &cohort[0].run.config;
-    Ok(Cohort::new(config.network(), config.training(), &members, device)?)
+    Ok(Replicas::new(config.network(), config.training(), &members, device)?)
 }
 
 /// The pairs a run is trained on, and those it is tested on.
@@ -149,7 +149,7 @@ struct Waiting<'a> {
 impl<'a> Waiting<'a> {
     fn find(run: &'a PlannedRun<GrokkingConfig>, folder: RunFolder) -> Result<Self> {
         let checkpoint = folder.checkpoint()?;
-        let epoch = checkpoint.as_deref().map(Cohort::epoch_of).transpose();
+        let epoch = checkpoint.as_deref().map(Replicas::epoch_of).transpose();
         let epoch = epoch.map_err(|error| Error::damaged(&folder.checkpoint_path(), error))?.unwrap_or(0);
         Ok(Waiting { run, folder, checkpoint, epoch })
     }

@@ -18,8 +18,8 @@ pub(super) struct Parts {
 
 /// What attention sees of the tokens: of each the score of every head, then its value.
 pub(super) struct Tables {
-    /// The map from vectors to what attention sees of them: [R, d, heads + d]
-    eye: Tensor<3>,
+    /// The map from vectors to their scores and values, what attention sees of them: [R, d, heads + d]
+    key_value_map: Tensor<3>,
     /// Numbers in the first place: [R, p, heads + d]
     first: Tensor<3>,
     /// Numbers in the second place: [R, p, heads + d]
@@ -101,15 +101,15 @@ impl Parts {
         let scale = (heads as f64 / d as f64).sqrt();
         let query = query.clone().matmul(equals.swap_dims(1, 2)).mul_scalar(scale); // [R, d, 1]
         let scores = (key.clone() * query).reshape([r, heads, d / heads, d]).sum_dim(2).reshape([r, heads, d]);
-        let eye = Tensor::cat(vec![scores, value.clone()], 1).swap_dims(1, 2); // [R, d, heads + d]
-        let tokens = embed.clone().matmul(eye.clone());
-        let places = pos.clone().matmul(eye.clone());
+        let key_value_map = Tensor::cat(vec![scores, value.clone()], 1).swap_dims(1, 2); // [R, d, heads + d]
+        let tokens = embed.clone().matmul(key_value_map.clone());
+        let places = pos.clone().matmul(key_value_map.clone());
         let numbers = tokens.clone().slice([0..r, 0..modulus]);
         Tables {
             first: numbers.clone() + row(&places, 0),
             second: numbers + row(&places, 1),
             equals: row(&tokens, modulus) + row(&places, 2),
-            eye,
+            key_value_map,
         }
     }
 
@@ -141,7 +141,7 @@ impl Tables {
 
     /// What it sees more when vectors [R, pairs, d] are added to an embedding.
     pub fn see(&self, added: Tensor<3>) -> Tensor<3> {
-        added.matmul(self.eye.clone())
+        added.matmul(self.key_value_map.clone())
     }
 }
 

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! - [`ModularTransformer`]: its sizes, and the weights it starts from.
-//! - [`Cohort`]: several of them, each with its own seed and its own split of the pairs, trained in lock-step.
+//! - [`Replicas`]: several of them, each with its own seed and its own split of the pairs, trained in lock-step.
 
-mod cohort;
 mod forward;
 mod loss;
+mod replicas;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use pudica_data::LARGEST_MODULUS;
 use crate::init::{Blueprint, Start, draw, empty};
 use crate::{NnError, Weights};
 
-pub use cohort::{Cohort, Grokking, Measures, Member};
+pub use replicas::{Grokking, Measures, Replica, Replicas};
 
 /// The sizes of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

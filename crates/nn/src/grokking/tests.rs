@@ -1,4 +1,4 @@
-//! Against plain PyTorch (`tests/golden/grokking.py`), and against itself in other company.
+//! Against plain PyTorch (`tests/golden/grokking.py`), and against itself among other replicas.
 
 use burn::tensor::{Tensor, TensorData};
 use pudica_data::{ModularTask, Pairs, Stream};
@@ -93,19 +93,19 @@ fn five_epochs_of_two_networks_equal_pytorch() {
         store(&[("weights.", &weights), ("memory.0.", &empty), ("memory.1.", &empty)], &[("epoch", 0)]).unwrap()
     };
     let (pairs, checkpoints) = ([golden_pairs(0), golden_pairs(1)], [checkpoint(0), checkpoint(1)]);
-    let members: Vec<Member> = (0..2)
-        .map(|at| Member {
+    let members: Vec<Replica> = (0..2)
+        .map(|at| Replica {
             seed: at as u64,
             train: &pairs[at].0,
             test: &pairs[at].1,
             checkpoint: Some(&checkpoints[at]),
         })
         .collect();
-    let mut cohort = Cohort::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu().double()).unwrap();
-    (0..5).for_each(|_| cohort.advance());
-    cohort.measure();
-    assert_eq!(cohort.epoch(), 5);
-    let measured = cohort.collect().unwrap();
+    let mut replicas = Replicas::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu().double()).unwrap();
+    (0..5).for_each(|_| replicas.advance());
+    replicas.measure();
+    assert_eq!(replicas.epoch(), 5);
+    let measured = replicas.collect().unwrap();
     assert_eq!(measured.len(), 6);
     for network in 0..2 {
         let curve = |of: fn(&Measures) -> f64| measured.iter().map(|all| of(&all[network])).collect::<Vec<_>>();
@@ -113,7 +113,7 @@ fn five_epochs_of_two_networks_equal_pytorch() {
         close(&curve(|m| m.test_loss), &golden(&format!("{network}.tests")), 1e-9);
         close(&curve(|m| m.weight_norm), &golden(&format!("{network}.norms")), 1e-9);
     }
-    assert!(cohort.collect().unwrap().is_empty());
+    assert!(replicas.collect().unwrap().is_empty());
 }
 
 fn splits(seeds: &[u64]) -> Vec<(Pairs, Pairs)> {
@@ -122,23 +122,23 @@ fn splits(seeds: &[u64]) -> Vec<(Pairs, Pairs)> {
 }
 
 /// Trains some seeds together for some epochs, from checkpoints if given.
-fn train(seeds: &[u64], epochs: usize, checkpoints: Option<&[Vec<u8>]>) -> (Vec<Vec<Measures>>, Cohort) {
+fn train(seeds: &[u64], epochs: usize, checkpoints: Option<&[Vec<u8>]>) -> (Vec<Vec<Measures>>, Replicas) {
     let pairs = splits(seeds);
-    let member = |at: usize| Member {
+    let member = |at: usize| Replica {
         seed: seeds[at],
         train: &pairs[at].0,
         test: &pairs[at].1,
         checkpoint: checkpoints.map(|all| all[at].as_slice()),
     };
-    let members: Vec<Member> = (0..seeds.len()).map(member).collect();
-    let mut cohort = Cohort::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu()).unwrap();
-    (0..epochs).for_each(|_| cohort.advance());
-    (cohort.collect().unwrap(), cohort)
+    let members: Vec<Replica> = (0..seeds.len()).map(member).collect();
+    let mut replicas = Replicas::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu()).unwrap();
+    (0..epochs).for_each(|_| replicas.advance());
+    (replicas.collect().unwrap(), replicas)
 }
 
 #[test]
 fn a_network_does_not_depend_on_its_company() {
-    let (together, cohort) = train(&[3, 4, 5], 30, None);
+    let (together, replicas) = train(&[3, 4, 5], 30, None);
     for (place, seed) in [3, 4, 5].into_iter().enumerate() {
         let (alone, own) = train(&[seed], 30, None);
         for (alone, together) in alone.iter().zip(&together) {
@@ -147,7 +147,7 @@ fn a_network_does_not_depend_on_its_company() {
             assert!((alone.sensitivity - together.sensitivity).abs() < 0.09, "at most a pair or two at the edge");
         }
         let values = |weights: Weights| weights.data().iter().map(|w| f64::from(*w)).collect::<Vec<_>>();
-        close(&values(own.weights(0).unwrap()), &values(cohort.weights(place).unwrap()), 1e-3);
+        close(&values(own.weights(0).unwrap()), &values(replicas.weights(place).unwrap()), 1e-3);
     }
     assert_ne!(together[0][0], together[0][1]);
 }
@@ -192,11 +192,11 @@ fn the_loss_of_a_sure_network_is_exact() {
 fn sensitivity_is_0_without_noise_and_large_with_much() {
     let measured = |noise: f64| {
         let pairs = splits(&[0]);
-        let members = [Member { seed: 0, train: &pairs[0].0, test: &pairs[0].1, checkpoint: None }];
+        let members = [Replica { seed: 0, train: &pairs[0].0, test: &pairs[0].1, checkpoint: None }];
         let settings = Grokking { noise, ..GOLDEN_TRAINING };
-        let mut cohort = Cohort::new(TINY, settings, &members, &Device::cpu()).unwrap();
-        cohort.measure();
-        cohort.collect().unwrap()[0][0].sensitivity
+        let mut replicas = Replicas::new(TINY, settings, &members, &Device::cpu()).unwrap();
+        replicas.measure();
+        replicas.collect().unwrap()[0][0].sensitivity
     };
     assert_eq!(measured(0.0), 0.0);
     assert!(measured(100.0) > 0.3);
@@ -208,14 +208,14 @@ fn what_does_not_fit_is_refused() {
     assert!(network.check().unwrap_err().to_string().contains("heads: must divide the width 8"));
     assert!(ModularTransformer { mlp: 0, ..TINY }.check().is_err());
     let (train, test) = splits(&[0]).remove(0);
-    let cohort = |members: &[Member]| match Cohort::new(TINY, GOLDEN_TRAINING, members, &Device::cpu()) {
+    let replicas = |members: &[Replica]| match Replicas::new(TINY, GOLDEN_TRAINING, members, &Device::cpu()) {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
-    let member = |train, test, checkpoint| Member { seed: 0, train, test, checkpoint };
-    assert!(cohort(&[]).contains("at least one"));
-    assert!(cohort(&[member(&train, &test, None), member(&test, &test, None)]).contains("as many pairs"));
+    let member = |train, test, checkpoint| Replica { seed: 0, train, test, checkpoint };
+    assert!(replicas(&[]).contains("at least one"));
+    assert!(replicas(&[member(&train, &test, None), member(&test, &test, None)]).contains("as many pairs"));
     let large = Pairs { a: vec![7; 24], ..train.clone() };
-    assert!(cohort(&[member(&large, &test, None)]).contains("below the modulus 7"));
-    assert!(cohort(&[member(&train, &test, Some(b"no"))]).contains("safetensors"));
+    assert!(replicas(&[member(&large, &test, None)]).contains("below the modulus 7"));
+    assert!(replicas(&[member(&train, &test, Some(b"no"))]).contains("safetensors"));
 }

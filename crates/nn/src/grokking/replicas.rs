@@ -22,15 +22,15 @@ pub struct Grokking {
     pub noise: f64,
 }
 
-/// One network of a cohort.
-pub struct Member<'a> {
+/// One network to be trained.
+pub struct Replica<'a> {
     /// The name of its randomness.
     pub seed: u64,
-    /// What it is trained on; as many pairs for all members.
+    /// What it is trained on; as many pairs for all replicas.
     pub train: &'a Pairs,
-    /// What it is tested on; as many pairs for all members.
+    /// What it is tested on; as many pairs for all replicas.
     pub test: &'a Pairs,
-    /// What [`Cohort::checkpoint`] gave, to continue; all members' are of the same epoch.
+    /// What [`Replicas::checkpoint`] gave, to continue; all replicas' are of the same epoch.
     pub checkpoint: Option<&'a [u8]>,
 }
 
@@ -59,8 +59,8 @@ const EPOCH: &str = "epoch";
 /// R networks in training.
 ///
 /// All parameters are one tensor [R, parameters], every operation is one for all of them, and the gradient of the sum of their losses is each
-/// one's own. So a network's numbers do not depend on its company, up to rounding: libraries may add up in another order for another R.
-pub struct Cohort {
+/// one's own. So a network's numbers do not depend on the others, up to rounding: libraries may add up in another order for another R.
+pub struct Replicas {
     network: ModularTransformer,
     settings: Grokking,
     /// Names and shapes of one network's parameters.
@@ -78,23 +78,23 @@ pub struct Cohort {
     device: Device,
 }
 
-impl Cohort {
+impl Replicas {
     /// Begins or continues the training of some networks.
     pub fn new(
         network: ModularTransformer,
         settings: Grokking,
-        members: &[Member],
+        replicas: &[Replica],
         device: &Device,
     ) -> Result<Self, NnError> {
         settings.optimiser.check()?;
         let layout = network.empty_weights()?;
         let (mut weights, mut epochs) = (Vec::new(), Vec::new());
         let mut memory = vec![Vec::new(); settings.optimiser.memories()];
-        for member in members {
-            let stored = member.checkpoint.map(Stored::parse).transpose()?;
+        for replica in replicas {
+            let stored = replica.checkpoint.map(Stored::parse).transpose()?;
             match stored {
                 None => {
-                    weights.extend_from_slice(network.initial_weights(member.seed)?.data());
+                    weights.extend_from_slice(network.initial_weights(replica.seed)?.data());
                     memory.iter_mut().for_each(|memory| memory.extend_from_slice(layout.data()));
                     epochs.push(0);
                 }
@@ -115,13 +115,13 @@ impl Cohort {
             let count = values.len();
             Tensor::from_data(TensorData::new(values, [count]), device.constant())
         };
-        let train: Vec<&Pairs> = members.iter().map(|member| member.train).collect();
-        let test: Vec<&Pairs> = members.iter().map(|member| member.test).collect();
+        let train: Vec<&Pairs> = replicas.iter().map(|replica| replica.train).collect();
+        let test: Vec<&Pairs> = replicas.iter().map(|replica| replica.test).collect();
         Ok(Self {
             network,
             settings,
             layout,
-            seeds: members.iter().map(|member| member.seed).collect(),
+            seeds: replicas.iter().map(|replica| replica.seed).collect(),
             flat: upload(weights),
             memory: memory.into_iter().map(upload).collect(),
             train: Batch::upload(&train, network.modulus, device)?,
@@ -176,22 +176,22 @@ impl Cohort {
     }
 
     /// The weights of a network.
-    pub fn weights(&self, member: usize) -> Result<Weights, NnError> {
-        self.part_of(&self.flat, member)
+    pub fn weights(&self, replica: usize) -> Result<Weights, NnError> {
+        self.part_of(&self.flat, replica)
     }
 
     /// Everything needed to continue a network, as one safetensors file.
-    pub fn checkpoint(&self, member: usize) -> Result<Vec<u8>, NnError> {
-        let weights = self.weights(member)?;
-        let memory = self.memory.iter().map(|memory| self.part_of(memory, member)).collect::<Result<Vec<_>, _>>()?;
+    pub fn checkpoint(&self, replica: usize) -> Result<Vec<u8>, NnError> {
+        let weights = self.weights(replica)?;
+        let memory = self.memory.iter().map(|memory| self.part_of(memory, replica)).collect::<Result<Vec<_>, _>>()?;
         let sets: Vec<(&str, &Weights)> =
             std::iter::once((WEIGHTS, &weights)).chain(MEMORY.into_iter().zip(&memory)).collect();
         store(&sets, &[(EPOCH, self.epoch)])
     }
 
-    fn part_of(&self, flat: &Tensor<1>, member: usize) -> Result<Weights, NnError> {
+    fn part_of(&self, flat: &Tensor<1>, replica: usize) -> Result<Weights, NnError> {
         let count = self.layout.data().len();
-        let own = member * count..(member + 1) * count;
+        let own = replica * count..(replica + 1) * count;
         self.layout.with_data(to_vec(flat.clone().slice([own]))?)
     }
 
