@@ -5,7 +5,7 @@ use pudica_data::Bits;
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::{Embed, Embedded};
-use crate::init::{Blueprint, Start};
+use crate::init::{Init, ParamSpec};
 use crate::layers::{Attention, FeedForward, LayerNorm, Linear, Recorder};
 use crate::leaves::Leaves;
 use crate::{Device, NnError};
@@ -53,24 +53,24 @@ impl EncoderConfig {
         Ok(())
     }
 
-    pub(crate) fn blueprints(&self) -> Vec<Blueprint> {
+    pub(crate) fn params(&self) -> Vec<ParamSpec> {
         let Self { n, d, ff, .. } = *self;
         let width = self.embed.width(d);
-        let mut blueprints = vec![
-            Blueprint::new("tok.weight", &[2, width], Start::Normal),
-            Blueprint::new("pos.weight", &[n, width], Start::Normal),
+        let mut params = vec![
+            ParamSpec::new("tok.weight", &[2, width], Init::Normal),
+            ParamSpec::new("pos.weight", &[n, width], Init::Normal),
         ];
         for layer in 0..self.layers {
-            let mut own = layer_blueprints(&format!("enc.layers.{layer}"), d, ff);
+            let mut own = layer_params(&format!("enc.layers.{layer}"), d, ff);
             if self.same_init {
-                let first = layer_blueprints("enc.layers.0", d, ff);
+                let first = layer_params("enc.layers.0", d, ff);
                 own.iter_mut().zip(first).for_each(|(own, first)| own.drawn_as = first.name);
             }
-            blueprints.append(&mut own);
+            params.append(&mut own);
         }
-        blueprints.push(Blueprint::new("head.weight", &[1, d], Start::linear(d)));
-        blueprints.push(Blueprint::new("head.bias", &[1], Start::linear(d)));
-        blueprints
+        params.push(ParamSpec::new("head.weight", &[1, d], Init::linear(d)));
+        params.push(ParamSpec::new("head.bias", &[1], Init::linear(d)));
+        params
     }
 }
 
@@ -96,36 +96,36 @@ pub(crate) fn check_shape(n: usize, d: usize, heads: usize, ff: usize, embed: Em
 }
 
 /// PyTorch's `nn.TransformerEncoderLayer`, in the order of its `state_dict()`, with PyTorch's default starts.
-pub(crate) fn layer_blueprints(name: &str, d: usize, ff: usize) -> Vec<Blueprint> {
-    let mut blueprints = attention_blueprints(&format!("{name}.self_attn"), d);
-    blueprints.extend(feed_forward_blueprints(name, d, ff));
-    blueprints.extend(norm_blueprints(&format!("{name}.norm1"), d));
-    blueprints.extend(norm_blueprints(&format!("{name}.norm2"), d));
-    blueprints
+pub(crate) fn layer_params(name: &str, d: usize, ff: usize) -> Vec<ParamSpec> {
+    let mut params = attention_params(&format!("{name}.self_attn"), d);
+    params.extend(feed_forward_params(name, d, ff));
+    params.extend(norm_params(&format!("{name}.norm1"), d));
+    params.extend(norm_params(&format!("{name}.norm2"), d));
+    params
 }
 
-pub(crate) fn attention_blueprints(name: &str, d: usize) -> Vec<Blueprint> {
+pub(crate) fn attention_params(name: &str, d: usize) -> Vec<ParamSpec> {
     vec![
-        Blueprint::new(format!("{name}.in_proj_weight"), &[3 * d, d], Start::xavier(3 * d, d)),
-        Blueprint::new(format!("{name}.in_proj_bias"), &[3 * d], Start::Zeros),
-        Blueprint::new(format!("{name}.out_proj.weight"), &[d, d], Start::linear(d)),
-        Blueprint::new(format!("{name}.out_proj.bias"), &[d], Start::Zeros),
+        ParamSpec::new(format!("{name}.in_proj_weight"), &[3 * d, d], Init::xavier(3 * d, d)),
+        ParamSpec::new(format!("{name}.in_proj_bias"), &[3 * d], Init::Zeros),
+        ParamSpec::new(format!("{name}.out_proj.weight"), &[d, d], Init::linear(d)),
+        ParamSpec::new(format!("{name}.out_proj.bias"), &[d], Init::Zeros),
     ]
 }
 
-pub(crate) fn feed_forward_blueprints(name: &str, d: usize, ff: usize) -> Vec<Blueprint> {
+pub(crate) fn feed_forward_params(name: &str, d: usize, ff: usize) -> Vec<ParamSpec> {
     vec![
-        Blueprint::new(format!("{name}.linear1.weight"), &[ff, d], Start::linear(d)),
-        Blueprint::new(format!("{name}.linear1.bias"), &[ff], Start::linear(d)),
-        Blueprint::new(format!("{name}.linear2.weight"), &[d, ff], Start::linear(ff)),
-        Blueprint::new(format!("{name}.linear2.bias"), &[d], Start::linear(ff)),
+        ParamSpec::new(format!("{name}.linear1.weight"), &[ff, d], Init::linear(d)),
+        ParamSpec::new(format!("{name}.linear1.bias"), &[ff], Init::linear(d)),
+        ParamSpec::new(format!("{name}.linear2.weight"), &[d, ff], Init::linear(ff)),
+        ParamSpec::new(format!("{name}.linear2.bias"), &[d], Init::linear(ff)),
     ]
 }
 
-pub(crate) fn norm_blueprints(name: &str, d: usize) -> Vec<Blueprint> {
+pub(crate) fn norm_params(name: &str, d: usize) -> Vec<ParamSpec> {
     vec![
-        Blueprint::new(format!("{name}.weight"), &[d], Start::Ones),
-        Blueprint::new(format!("{name}.bias"), &[d], Start::Zeros),
+        ParamSpec::new(format!("{name}.weight"), &[d], Init::Ones),
+        ParamSpec::new(format!("{name}.bias"), &[d], Init::Zeros),
     ]
 }
 

@@ -5,10 +5,8 @@ use pudica_data::{Bits, prefix_parities};
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::{Embed, Embedded};
-use crate::encoder::{
-    EncoderLayer, attention_blueprints, check_shape, feed_forward_blueprints, layer_blueprints, norm_blueprints,
-};
-use crate::init::{Blueprint, Start};
+use crate::encoder::{EncoderLayer, attention_params, check_shape, feed_forward_params, layer_params, norm_params};
+use crate::init::{Init, ParamSpec};
 use crate::layers::{Attention, FeedForward, LayerNorm, Linear, Recorder, to_vec};
 use crate::leaves::Leaves;
 use crate::{Device, NnError};
@@ -60,28 +58,28 @@ impl EncoderDecoderConfig {
         Ok(())
     }
 
-    pub(crate) fn blueprints(&self) -> Vec<Blueprint> {
+    pub(crate) fn params(&self) -> Vec<ParamSpec> {
         let Self { n, d, ff, .. } = *self;
         let width = self.embed.width(d);
-        let mut blueprints = vec![
-            Blueprint::new("tok.weight", &[2, width], Start::Normal),
-            Blueprint::new("pos.weight", &[n, width], Start::Normal),
-            Blueprint::new("dec_tok.weight", &[3, width], Start::Normal),
-            Blueprint::new("dec_pos.weight", &[n, width], Start::Normal),
+        let mut params = vec![
+            ParamSpec::new("tok.weight", &[2, width], Init::Normal),
+            ParamSpec::new("pos.weight", &[n, width], Init::Normal),
+            ParamSpec::new("dec_tok.weight", &[3, width], Init::Normal),
+            ParamSpec::new("dec_pos.weight", &[n, width], Init::Normal),
         ];
-        let encoder_layer = |layer: usize| layer_blueprints(&encoder_name(layer), d, ff);
-        let decoder_layer = |layer: usize| decoder_layer_blueprints(&decoder_name(layer), d, ff);
+        let encoder_layer = |layer: usize| layer_params(&encoder_name(layer), d, ff);
+        let decoder_layer = |layer: usize| decoder_layer_params(&decoder_name(layer), d, ff);
         for layer in 0..self.layers {
-            blueprints.extend(restarted(encoder_layer(layer), encoder_layer(0)));
+            params.extend(restarted(encoder_layer(layer), encoder_layer(0)));
         }
-        blueprints.extend(norm_blueprints("transformer.encoder.norm", d));
+        params.extend(norm_params("transformer.encoder.norm", d));
         for layer in 0..self.layers {
-            blueprints.extend(restarted(decoder_layer(layer), decoder_layer(0)));
+            params.extend(restarted(decoder_layer(layer), decoder_layer(0)));
         }
-        blueprints.extend(norm_blueprints("transformer.decoder.norm", d));
-        blueprints.push(Blueprint::new("head.weight", &[1, d], Start::linear(d)));
-        blueprints.push(Blueprint::new("head.bias", &[1], Start::linear(d)));
-        blueprints
+        params.extend(norm_params("transformer.decoder.norm", d));
+        params.push(ParamSpec::new("head.weight", &[1, d], Init::linear(d)));
+        params.push(ParamSpec::new("head.bias", &[1], Init::linear(d)));
+        params
     }
 }
 
@@ -94,21 +92,21 @@ fn decoder_name(layer: usize) -> String {
 }
 
 /// PyTorch's `nn.TransformerDecoderLayer`, in the order of its `state_dict()`.
-fn decoder_layer_blueprints(name: &str, d: usize, ff: usize) -> Vec<Blueprint> {
-    let mut blueprints = attention_blueprints(&format!("{name}.self_attn"), d);
-    blueprints.extend(attention_blueprints(&format!("{name}.multihead_attn"), d));
-    blueprints.extend(feed_forward_blueprints(name, d, ff));
+fn decoder_layer_params(name: &str, d: usize, ff: usize) -> Vec<ParamSpec> {
+    let mut params = attention_params(&format!("{name}.self_attn"), d);
+    params.extend(attention_params(&format!("{name}.multihead_attn"), d));
+    params.extend(feed_forward_params(name, d, ff));
     for norm in ["norm1", "norm2", "norm3"] {
-        blueprints.extend(norm_blueprints(&format!("{name}.{norm}"), d));
+        params.extend(norm_params(&format!("{name}.{norm}"), d));
     }
-    blueprints
+    params
 }
 
 /// What `nn.Transformer` does to a layer after copying it: matrices start anew Xavier-uniform, vectors stay copies of the first's.
-fn restarted(mut layer: Vec<Blueprint>, first: Vec<Blueprint>) -> Vec<Blueprint> {
+fn restarted(mut layer: Vec<ParamSpec>, first: Vec<ParamSpec>) -> Vec<ParamSpec> {
     for (own, first) in layer.iter_mut().zip(first) {
         match own.shape[..] {
-            [fan_out, fan_in] => own.start = Start::xavier(fan_out, fan_in),
+            [fan_out, fan_in] => own.init = Init::xavier(fan_out, fan_in),
             _ => own.drawn_as = first.name,
         }
     }

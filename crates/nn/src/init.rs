@@ -6,7 +6,7 @@ use crate::Weights;
 
 /// The distribution a parameter starts from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Start {
+pub enum Init {
     /// Biases of attention, LayerNorm biases.
     Zeros,
     /// LayerNorm weights.
@@ -21,7 +21,7 @@ pub enum Start {
     Uniform(f64),
 }
 
-impl Start {
+impl Init {
     /// PyTorch's default for linear layers, weight and bias: kaiming_uniform(a = sqrt 5), that is U(±1/sqrt(fan_in)).
     pub fn linear(fan_in: usize) -> Self {
         Self::Uniform(1.0 / (fan_in as f64).sqrt())
@@ -35,45 +35,45 @@ impl Start {
 
 /// A parameter before it has values.
 #[derive(Debug, Clone)]
-pub struct Blueprint {
+pub struct ParamSpec {
     /// PyTorch's name.
     pub name: String,
     /// PyTorch's shape.
     pub shape: Vec<usize>,
     /// Where its values come from.
-    pub start: Start,
+    pub init: Init,
     /// The name whose stream the values come from: its own, or that of the parameter it starts as a copy of.
     pub drawn_as: String,
 }
 
-impl Blueprint {
+impl ParamSpec {
     /// A parameter with a stream of its own.
-    pub fn new(name: impl Into<String>, shape: &[usize], start: Start) -> Self {
+    pub fn new(name: impl Into<String>, shape: &[usize], init: Init) -> Self {
         let name = name.into();
-        Self { drawn_as: name.clone(), name, shape: shape.to_vec(), start }
+        Self { drawn_as: name.clone(), name, shape: shape.to_vec(), init }
     }
 }
 
 /// Weights of these names and shapes, all zero.
-pub(crate) fn empty(blueprints: &[Blueprint]) -> Weights {
-    Weights::zeros(blueprints.iter().map(|b| (b.name.as_str(), b.shape.as_slice())))
+pub(crate) fn empty(params: &[ParamSpec]) -> Weights {
+    Weights::zeros(params.iter().map(|b| (b.name.as_str(), b.shape.as_slice())))
 }
 
 /// The weights a run of this seed starts from. Every parameter has its own stream, so its values depend on the seed, its name and
 /// its shape alone, not on what else the network has.
-pub(crate) fn draw(blueprints: &[Blueprint], seed: u64) -> Weights {
-    let mut weights = empty(blueprints);
+pub(crate) fn draw(params: &[ParamSpec], seed: u64) -> Weights {
+    let mut weights = empty(params);
     let ranges: Vec<_> = weights.layout().iter().map(|parameter| parameter.range.clone()).collect();
-    for (blueprint, range) in blueprints.iter().zip(ranges) {
-        let mut stream = Stream::new(seed, &format!("init:{}", blueprint.drawn_as), 0);
+    for (spec, range) in params.iter().zip(ranges) {
+        let mut stream = Stream::new(seed, &format!("init:{}", spec.drawn_as), 0);
         for value in &mut weights.data_mut()[range] {
-            *value = match blueprint.start {
-                Start::Zeros => 0.0,
-                Start::Ones => 1.0,
-                Start::Constant(value) => value as f32,
-                Start::Normal => stream.normal_f32(),
-                Start::Gaussian(std) => (stream.normal() * std) as f32,
-                Start::Uniform(bound) => stream.uniform_f32(-bound, bound),
+            *value = match spec.init {
+                Init::Zeros => 0.0,
+                Init::Ones => 1.0,
+                Init::Constant(value) => value as f32,
+                Init::Normal => stream.normal_f32(),
+                Init::Gaussian(std) => (stream.normal() * std) as f32,
+                Init::Uniform(bound) => stream.uniform_f32(-bound, bound),
             };
         }
     }
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn values_have_the_distributions_asked_for() {
-        let blueprints = [
-            Blueprint::new("normal", &[100, 200], Start::Normal),
-            Blueprint::new("linear", &[100, 64], Start::linear(64)),
-            Blueprint::new("xavier", &[192, 64], Start::xavier(192, 64)),
-            Blueprint::new("ones", &[5], Start::Ones),
+        let params = [
+            ParamSpec::new("normal", &[100, 200], Init::Normal),
+            ParamSpec::new("linear", &[100, 64], Init::linear(64)),
+            ParamSpec::new("xavier", &[192, 64], Init::xavier(192, 64)),
+            ParamSpec::new("ones", &[5], Init::Ones),
         ];
-        let weights = draw(&blueprints, 1);
+        let weights = draw(&params, 1);
         let moments = |name: &str| {
             let (_, values) = weights.get(name).unwrap();
             let count = values.len() as f64;
@@ -109,6 +109,6 @@ mod tests {
             assert!(mean.abs() < 0.05 * bound && (square / (bound * bound / 3.0) - 1.0).abs() < 0.05, "{name}");
         }
         assert_eq!(weights.get("ones").unwrap().1, [1.0; 5]);
-        assert_ne!(draw(&blueprints, 2), weights);
+        assert_ne!(draw(&params, 2), weights);
     }
 }

@@ -10,6 +10,7 @@
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
+mod attention;
 mod batch_norm;
 pub mod classifier;
 #[cfg(any(feature = "torch", test))]
@@ -27,7 +28,6 @@ mod init;
 mod kernels;
 mod layers;
 mod leaves;
-mod mixing;
 #[cfg(feature = "torch")]
 mod native;
 mod network;
@@ -44,7 +44,7 @@ pub use embedding::Embed;
 pub use encoder::EncoderConfig;
 pub use encoder_decoder::EncoderDecoderConfig;
 pub use error::NnError;
-pub use init::{Blueprint, Start};
+pub use init::{Init, ParamSpec};
 pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
 pub use networks::token_attention;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::encoder_decoder::{EncoderDecoder, EncoderDecoderConfig};
-use crate::init::{Blueprint, draw, empty};
+use crate::init::{ParamSpec, draw, empty};
 use crate::layers::{NormFactors, Recorder, to_vec};
 use crate::leaves::Leaves;
 use crate::{Device, NnError, Weights};
@@ -49,19 +49,19 @@ impl Architecture {
     /// The weights a run of this seed starts from.
     pub fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(draw(&self.blueprints(), seed))
+        Ok(draw(&self.params(), seed))
     }
 
     /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
     pub fn empty_weights(&self) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(empty(&self.blueprints()))
+        Ok(empty(&self.params()))
     }
 
-    fn blueprints(&self) -> Vec<Blueprint> {
+    fn params(&self) -> Vec<ParamSpec> {
         match self {
-            Self::Encoder(config) => config.blueprints(),
-            Self::EncoderDecoder(config) => config.blueprints(),
+            Self::Encoder(config) => config.params(),
+            Self::EncoderDecoder(config) => config.params(),
         }
     }
 }

@@ -14,7 +14,7 @@ mod parameters;
 
 use burn::tensor::{Distribution, Tensor};
 
-use crate::init::{Blueprint, draw, empty};
+use crate::init::{ParamSpec, draw, empty};
 use crate::{Device, NnError, Weights};
 
 pub use learner::{ConsistencyTerm, Learner};
@@ -41,10 +41,10 @@ pub trait Classifier: Clone {
     fn classes(&self) -> usize;
 
     /// Names, shapes and initial distributions of what is trained; the names are PyTorch's.
-    fn blueprints(&self) -> Vec<Blueprint>;
+    fn params(&self) -> Vec<ParamSpec>;
 
     /// The same of what is kept beside: running statistics of BatchNorm. No gradient flows into them and no noise is put on them.
-    fn buffers(&self) -> Vec<Blueprint> {
+    fn buffers(&self) -> Vec<ParamSpec> {
         Vec::new()
     }
 
@@ -60,13 +60,13 @@ pub trait Classifier: Clone {
     /// The weights a run of this seed starts from.
     fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(draw(&self.blueprints(), seed))
+        Ok(draw(&self.params(), seed))
     }
 
     /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
     fn empty_weights(&self) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(empty(&self.blueprints()))
+        Ok(empty(&self.params()))
     }
 
     /// The buffers as they are before training.

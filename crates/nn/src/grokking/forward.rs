@@ -129,7 +129,7 @@ impl Parts {
     }
 
     fn leaves(&self) -> &[Tensor<3>; 9] {
-        self.leaves.as_slice().try_into().unwrap_or_else(|_| unreachable!("a blueprint has nine parameters"))
+        self.leaves.as_slice().try_into().unwrap_or_else(|_| unreachable!("the network has nine parameters"))
     }
 }
 

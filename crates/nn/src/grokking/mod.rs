@@ -19,7 +19,7 @@ mod tests;
 
 use pudica_data::LARGEST_MODULUS;
 
-use crate::init::{Blueprint, Start, draw, empty};
+use crate::init::{Init, ParamSpec, draw, empty};
 use crate::{NnError, Weights};
 
 pub use replicas::{Grokking, Measures, Replica, Replicas};
@@ -55,7 +55,7 @@ impl ModularTransformer {
     }
 
     /// Names and shapes; a linear layer's weight is [out, in].
-    fn blueprints(&self) -> Vec<Blueprint> {
+    fn params(&self) -> Vec<ParamSpec> {
         let Self { modulus, d, mlp, .. } = *self;
         let parameters: [(&str, [usize; 2]); 9] = [
             ("embed.weight", [modulus + 1, d]),
@@ -68,13 +68,13 @@ impl ModularTransformer {
             ("mlp.down.weight", [d, mlp]),
             ("unembed.weight", [modulus, d]),
         ];
-        parameters.iter().map(|(name, shape)| Blueprint::new(*name, shape, Start::Normal)).collect()
+        parameters.iter().map(|(name, shape)| ParamSpec::new(*name, shape, Init::Normal)).collect()
     }
 
     /// The weights a run of this seed starts from: N(0, 1/d), the unembedding N(0, 1/p), as Nanda et al. have it.
     pub fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
         self.check()?;
-        let mut weights = draw(&self.blueprints(), seed);
+        let mut weights = draw(&self.params(), seed);
         for parameter in weights.layout().to_vec() {
             let scale = if parameter.name == "unembed.weight" { self.modulus } else { self.d };
             let scale = 1.0 / (scale as f32).sqrt();
@@ -86,6 +86,6 @@ impl ModularTransformer {
     /// Names and shapes of the weights, all zero.
     pub fn empty_weights(&self) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(empty(&self.blueprints()))
+        Ok(empty(&self.params()))
     }
 }

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::TextBatch;
 use super::layers::{SPREAD, Sizes, check_heads, dense, look_up, table, touch};
 use crate::NnError;
+use crate::attention::{Attention, AttentionSpec, Mask, attend};
 use crate::classifier::{Parameters, Pass};
-use crate::encoder::norm_blueprints;
-use crate::init::{Blueprint, Start};
-use crate::mixing::{Attention, Mixing, Visible, mix};
+use crate::encoder::norm_params;
+use crate::init::{Init, ParamSpec};
 use crate::vision::layers::{layer_norm, multiply};
 
 /// GPT-2's shape. Its parameters have the names of `GPT2ForSequenceClassification` in Python's `transformers`, with one LayerNorm
@@ -49,28 +49,28 @@ impl Gpt2Config {
         check_heads(d, heads, ff)
     }
 
-    pub(super) fn blueprints(&self) -> Vec<Blueprint> {
+    pub(super) fn params(&self) -> Vec<ParamSpec> {
         let Self { vocabulary, length, d, ff, classes, .. } = *self;
-        let mut blueprints = vec![table("transformer.wte", vocabulary, d), table("transformer.wpe", length, d)];
+        let mut params = vec![table("transformer.wte", vocabulary, d), table("transformer.wpe", length, d)];
         // What writes into the residual stream starts smaller the more layers there are.
-        let writing = Start::Gaussian(SPREAD / (2.0 * self.layers as f64).sqrt());
+        let writing = Init::Gaussian(SPREAD / (2.0 * self.layers as f64).sqrt());
         let project = |name: &str, inputs: usize| {
-            let mut blueprints = dense(name, [inputs, d], d);
-            blueprints[0].start = writing;
-            blueprints
+            let mut params = dense(name, [inputs, d], d);
+            params[0].init = writing;
+            params
         };
         for layer in (0..self.layers).map(|layer| format!("transformer.h.{layer}")) {
-            blueprints.extend(norm_blueprints(&format!("{layer}.ln_1"), d));
-            blueprints.extend(dense(&format!("{layer}.attn.c_attn"), [d, 3 * d], 3 * d));
-            blueprints.extend(project(&format!("{layer}.attn.c_proj"), d));
-            blueprints.extend(norm_blueprints(&format!("{layer}.ln_2"), d));
-            blueprints.extend(dense(&format!("{layer}.mlp.c_fc"), [d, ff], ff));
-            blueprints.extend(project(&format!("{layer}.mlp.c_proj"), ff));
+            params.extend(norm_params(&format!("{layer}.ln_1"), d));
+            params.extend(dense(&format!("{layer}.attn.c_attn"), [d, 3 * d], 3 * d));
+            params.extend(project(&format!("{layer}.attn.c_proj"), d));
+            params.extend(norm_params(&format!("{layer}.ln_2"), d));
+            params.extend(dense(&format!("{layer}.mlp.c_fc"), [d, ff], ff));
+            params.extend(project(&format!("{layer}.mlp.c_proj"), ff));
         }
-        blueprints.extend(norm_blueprints("transformer.ln_f", d));
-        blueprints.extend(norm_blueprints("transformer.ln_e", d));
-        blueprints.push(table("score", classes, d));
-        blueprints
+        params.extend(norm_params("transformer.ln_f", d));
+        params.extend(norm_params("transformer.ln_e", d));
+        params.push(table("score", classes, d));
+        params
     }
 
     /// [sequences, classes]
@@ -94,7 +94,7 @@ impl Gpt2Config {
         recorder: &mut Option<Vec<Tensor<3>>>,
         pass: &Pass,
     ) -> Result<Tensor<2>, NnError> {
-        let (sequences, length, mask) = batch.padded()?;
+        let (sequences, length, padding) = batch.padded()?;
         let known = before.map_or(0, |before| before[0].dims()[1]);
         let embeddings = look_up(parameters.get("transformer.wte.weight")?, &batch);
         let positions = parameters.get::<2>("transformer.wpe.weight")?.narrow(0, known, length);
@@ -117,14 +117,15 @@ impl Gpt2Config {
                 let rows: Tensor<2> = x.reshape([sequences * length, self.d]);
                 let x: Tensor<3> = rows.select(0, batch.ends.clone()).unsqueeze_dim(1);
                 let queries = layer.queries(layer.norm(x.clone())?)?;
-                // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and a mask hides it.
-                let mask = mask.clone().map(|mask| match known {
-                    0 => mask,
-                    _ => {
-                        Tensor::cat(vec![mask.clone().narrow(1, 0, 1).zeros_like().expand([sequences, known]), mask], 1)
-                    }
+                // So far a token saw no later one, so padding at the end played no part. Now one token sees all, and padding must be masked.
+                let padding = padding.clone().map(|padding| match known {
+                    0 => padding,
+                    _ => Tensor::cat(
+                        vec![padding.clone().narrow(1, 0, 1).zeros_like().expand([sequences, known]), padding],
+                        1,
+                    ),
                 });
-                layer.finish(x, queries, keys_values, mask, false, pass)?
+                layer.finish(x, queries, keys_values, padding, false, pass)?
             };
         }
         let x: Tensor<2> = layer_norm(parameters, "transformer.ln_f", x)?.reshape([sequences, self.d]);
@@ -168,14 +169,14 @@ impl Layer<'_> {
         x: Tensor<3>,
         queries: Tensor<3>,
         keys_values: Tensor<3>,
-        mask: Option<Tensor<2>>,
+        padding: Option<Tensor<2>>,
         causal: bool,
         pass: &Pass,
     ) -> Result<Tensor<3>, NnError> {
         let Gpt2Config { heads, dropout, .. } = *self.config;
-        let visible = if causal { Visible::Before } else { Visible::All };
-        let mixing = Mixing { heads, visible, attention: Attention::Softmax, dropout };
-        let mixed = mix(queries, keys_values, mask, mixing, pass);
+        let mask = if causal { Mask::Causal } else { Mask::None };
+        let spec = AttentionSpec { heads, mask, attention: Attention::Softmax, dropout };
+        let mixed = attend(queries, keys_values, padding, spec, pass);
         let x = x + pass.dropout(self.linear("attn.c_proj", mixed)?, dropout);
         let normed = layer_norm(self.parameters, &format!("{}.ln_2", self.name), x.clone())?;
         let wide = gelu_by_tanh(self.linear("mlp.c_fc", normed)?);

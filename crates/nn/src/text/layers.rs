@@ -4,7 +4,7 @@ use burn::tensor::{IndexingUpdateOp, Tensor, module};
 
 use super::TextBatch;
 use crate::NnError;
-use crate::init::{Blueprint, Start};
+use crate::init::{Init, ParamSpec};
 
 /// The standard deviation RoBERTa's and GPT-2's weights start with.
 pub(super) const SPREAD: f64 = 0.02;
@@ -69,14 +69,14 @@ pub(super) fn check_heads(d: usize, heads: usize, ff: usize) -> Result<(), NnErr
 }
 
 /// A weight of this shape that starts from N(0, 0.02^2), and a bias of `outputs` values that starts at 0.
-pub(super) fn dense(name: &str, shape: [usize; 2], outputs: usize) -> [Blueprint; 2] {
+pub(super) fn dense(name: &str, shape: [usize; 2], outputs: usize) -> [ParamSpec; 2] {
     [
-        Blueprint::new(format!("{name}.weight"), &shape, Start::Gaussian(SPREAD)),
-        Blueprint::new(format!("{name}.bias"), &[outputs], Start::Zeros),
+        ParamSpec::new(format!("{name}.weight"), &shape, Init::Gaussian(SPREAD)),
+        ParamSpec::new(format!("{name}.bias"), &[outputs], Init::Zeros),
     ]
 }
 
 /// An embedding that starts from N(0, 0.02^2).
-pub(super) fn table(name: &str, rows: usize, d: usize) -> Blueprint {
-    Blueprint::new(format!("{name}.weight"), &[rows, d], Start::Gaussian(SPREAD))
+pub(super) fn table(name: &str, rows: usize, d: usize) -> ParamSpec {
+    ParamSpec::new(format!("{name}.weight"), &[rows, d], Init::Gaussian(SPREAD))
 }

@@ -8,8 +8,8 @@ use super::layers::{Sizes, look_up, touch};
 use super::recurrence::{LayerState, LayerWeights, lstm_layer};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
-use crate::encoder::norm_blueprints;
-use crate::init::{Blueprint, Start};
+use crate::encoder::norm_params;
+use crate::init::{Init, ParamSpec};
 use crate::vision::layers::{layer_norm, linear};
 
 /// The LSTM's shape. Its parameters have the names, and start from the distributions, of this PyTorch module:
@@ -53,10 +53,10 @@ impl LstmConfig {
         Sizes { vocabulary, length, d, layers, classes, dropout }.check()
     }
 
-    pub(super) fn blueprints(&self) -> Vec<Blueprint> {
+    pub(super) fn params(&self) -> Vec<ParamSpec> {
         let Self { vocabulary, d, classes, .. } = *self;
-        let mut blueprints = vec![Blueprint::new("embedding.weight", &[vocabulary, d], Start::Normal)];
-        blueprints.extend(norm_blueprints("norm", d));
+        let mut params = vec![ParamSpec::new("embedding.weight", &[vocabulary, d], Init::Normal)];
+        params.extend(norm_params("norm", d));
         for layer in 0..self.layers {
             for (part, shape) in [
                 ("weight_ih", vec![4 * d, d]),
@@ -64,12 +64,12 @@ impl LstmConfig {
                 ("bias_ih", vec![4 * d]),
                 ("bias_hh", vec![4 * d]),
             ] {
-                blueprints.push(Blueprint::new(format!("lstm.{part}_l{layer}"), &shape, Start::linear(d)));
+                params.push(ParamSpec::new(format!("lstm.{part}_l{layer}"), &shape, Init::linear(d)));
             }
         }
-        blueprints.push(Blueprint::new("classifier.weight", &[classes, d], Start::linear(d)));
-        blueprints.push(Blueprint::new("classifier.bias", &[classes], Start::linear(d)));
-        blueprints
+        params.push(ParamSpec::new("classifier.weight", &[classes, d], Init::linear(d)));
+        params.push(ParamSpec::new("classifier.bias", &[classes], Init::linear(d)));
+        params
     }
 
     /// [sequences, classes]

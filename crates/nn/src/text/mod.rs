@@ -15,10 +15,10 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::{Classifier, Parameters, Pass};
-use crate::init::Blueprint;
+use crate::init::ParamSpec;
 use crate::{Device, NnError};
 
-pub use crate::mixing::Attention;
+pub use crate::attention::Attention;
 pub use gpt2::Gpt2Config;
 pub use lstm::LstmConfig;
 pub use roberta::RobertaConfig;
@@ -101,11 +101,11 @@ impl Classifier for TextConfig {
         }
     }
 
-    fn blueprints(&self) -> Vec<Blueprint> {
+    fn params(&self) -> Vec<ParamSpec> {
         match self {
-            Self::Roberta(config) => config.blueprints(),
-            Self::Gpt2(config) => config.blueprints(),
-            Self::Lstm(config) => config.blueprints(),
+            Self::Roberta(config) => config.params(),
+            Self::Gpt2(config) => config.params(),
+            Self::Lstm(config) => config.params(),
         }
     }
 

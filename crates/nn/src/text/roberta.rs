@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::TextBatch;
 use super::layers::{Sizes, check_heads, dense, look_up, table, touch};
 use crate::NnError;
+use crate::attention::{Attention, AttentionSpec, Mask, attend};
 use crate::classifier::{Parameters, Pass};
-use crate::encoder::norm_blueprints;
-use crate::init::Blueprint;
-use crate::mixing::{Attention, Mixing, Visible, mix};
+use crate::encoder::norm_params;
+use crate::init::ParamSpec;
 use crate::vision::layers::{gelu, layer_norm, linear, multiply};
 
 /// Rows of the position embedding before that of the first token: RoBERTa counts positions from its padding token's number, 1.
@@ -64,27 +64,27 @@ impl RobertaConfig {
         check_heads(d, heads, ff)
     }
 
-    pub(super) fn blueprints(&self) -> Vec<Blueprint> {
+    pub(super) fn params(&self) -> Vec<ParamSpec> {
         let Self { vocabulary, length, d, ff, classes, .. } = *self;
-        let mut blueprints = vec![
+        let mut params = vec![
             table("roberta.embeddings.word_embeddings", vocabulary, d),
             table("roberta.embeddings.token_type_embeddings", 1, d),
         ];
-        blueprints.extend(norm_blueprints("roberta.embeddings.LayerNorm", d));
-        blueprints.push(table("roberta.embeddings.position_embeddings", length + FIRST_POSITION, d));
+        params.extend(norm_params("roberta.embeddings.LayerNorm", d));
+        params.push(table("roberta.embeddings.position_embeddings", length + FIRST_POSITION, d));
         for layer in (0..self.layers).map(layer_name) {
             for part in ["query", "key", "value"] {
-                blueprints.extend(dense(&format!("{layer}.attention.self.{part}"), [d, d], d));
+                params.extend(dense(&format!("{layer}.attention.self.{part}"), [d, d], d));
             }
-            blueprints.extend(dense(&format!("{layer}.attention.output.dense"), [d, d], d));
-            blueprints.extend(norm_blueprints(&format!("{layer}.attention.output.LayerNorm"), d));
-            blueprints.extend(dense(&format!("{layer}.intermediate.dense"), [ff, d], ff));
-            blueprints.extend(dense(&format!("{layer}.output.dense"), [d, ff], d));
-            blueprints.extend(norm_blueprints(&format!("{layer}.output.LayerNorm"), d));
+            params.extend(dense(&format!("{layer}.attention.output.dense"), [d, d], d));
+            params.extend(norm_params(&format!("{layer}.attention.output.LayerNorm"), d));
+            params.extend(dense(&format!("{layer}.intermediate.dense"), [ff, d], ff));
+            params.extend(dense(&format!("{layer}.output.dense"), [d, ff], d));
+            params.extend(norm_params(&format!("{layer}.output.LayerNorm"), d));
         }
-        blueprints.extend(dense("classifier.dense", [d, d], d));
-        blueprints.extend(dense("classifier.out_proj", [classes, d], classes));
-        blueprints
+        params.extend(dense("classifier.dense", [d, d], d));
+        params.extend(dense("classifier.out_proj", [classes, d], classes));
+        params
     }
 
     /// [sequences, classes]. The last layer is computed at the first token only: nothing else is read.
@@ -94,11 +94,11 @@ impl RobertaConfig {
         batch: TextBatch,
         pass: &mut Pass,
     ) -> Result<Tensor<2>, NnError> {
-        let (sequences, _, mask) = batch.padded()?;
+        let (sequences, _, padding) = batch.padded()?;
         let mut x = self.embed(parameters, &batch, pass)?;
         for layer in 0..self.layers {
             let read = layer + 1 == self.layers;
-            x = self.layer(parameters, &layer_name(layer), x, mask.clone(), read, pass)?;
+            x = self.layer(parameters, &layer_name(layer), x, padding.clone(), read, pass)?;
         }
         let x: Tensor<2> = x.reshape([sequences, self.d]);
         let x = linear(parameters, "classifier.dense", pass.dropout(x, self.dropout))?.tanh();
@@ -122,7 +122,7 @@ impl RobertaConfig {
         parameters: &Parameters,
         name: &str,
         x: Tensor<3>,
-        mask: Option<Tensor<2>>,
+        padding: Option<Tensor<2>>,
         read: bool,
         pass: &Pass,
     ) -> Result<Tensor<3>, NnError> {
@@ -139,8 +139,8 @@ impl RobertaConfig {
         let scale = (self.heads as f64 / self.d as f64).sqrt();
         let queries = multiply(x.clone(), query.mul_scalar(scale), Some(bias.mul_scalar(scale)));
         let Self { heads, attention, dropout, .. } = *self;
-        let mixing = Mixing { heads, visible: Visible::All, attention, dropout };
-        let mixed = mix(queries, keys_values, mask, mixing, pass);
+        let spec = AttentionSpec { heads, mask: Mask::None, attention, dropout };
+        let mixed = attend(queries, keys_values, padding, spec, pass);
         let mixed = pass.dropout(linear(parameters, &format!("{name}.attention.output.dense"), mixed)?, self.dropout);
         let x = layer_norm(parameters, &format!("{name}.attention.output.LayerNorm"), mixed + x)?;
         let wide = gelu(linear(parameters, &format!("{name}.intermediate.dense"), x.clone())?);

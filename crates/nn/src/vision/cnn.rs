@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::at_least_one;
 use super::layers::{Activation, Conv, linear};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
@@ -61,14 +61,14 @@ impl ImageNetwork for CnnConfig {
         }
     }
 
-    fn plan(&self) -> Plan {
+    fn params(&self) -> ParamList {
         let Self { images, width, hidden, .. } = *self;
-        let mut plan = Plan::default();
-        plan.conv("conv1", [width, images.channels, 3, 3]);
-        plan.conv("conv2", [width, width, 3, 3]);
-        plan.linear("fc1", width * self.pooled().pow(2), hidden);
-        plan.linear("fc2", hidden, images.classes);
-        plan
+        let mut params = ParamList::default();
+        params.conv("conv1", [width, images.channels, 3, 3]);
+        params.conv("conv2", [width, width, 3, 3]);
+        params.linear("fc1", width * self.pooled().pow(2), hidden);
+        params.linear("fc2", hidden, images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, _: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::at_least_one;
 use super::layers::{Conv, batch_norm, gelu, linear, mean_pixel};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
@@ -48,19 +48,19 @@ impl ImageNetwork for ConvMixerConfig {
         Ok(())
     }
 
-    fn plan(&self) -> Plan {
+    fn params(&self) -> ParamList {
         let Self { images, patch, dim, depth, kernel } = *self;
-        let mut plan = Plan::default();
-        plan.conv("0", [dim, images.channels, patch, patch]);
-        plan.batch_norm("2", dim);
+        let mut params = ParamList::default();
+        params.conv("0", [dim, images.channels, patch, patch]);
+        params.batch_norm("2", dim);
         for block in 3..depth + 3 {
-            plan.conv(&format!("{block}.0.fn.0"), [dim, 1, kernel, kernel]);
-            plan.batch_norm(&format!("{block}.0.fn.2"), dim);
-            plan.conv(&format!("{block}.1"), [dim, dim, 1, 1]);
-            plan.batch_norm(&format!("{block}.3"), dim);
+            params.conv(&format!("{block}.0.fn.0"), [dim, 1, kernel, kernel]);
+            params.batch_norm(&format!("{block}.0.fn.2"), dim);
+            params.conv(&format!("{block}.1"), [dim, dim, 1, 1]);
+            params.batch_norm(&format!("{block}.3"), dim);
         }
-        plan.linear(&format!("{}", depth + 5), dim, images.classes);
-        plan
+        params.linear(&format!("{}", depth + 5), dim, images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::at_least_one;
 use super::layers::{Conv, batch_norm_relu, linear, mean_pixel};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
@@ -73,28 +73,28 @@ impl ImageNetwork for DenseNetConfig {
         Ok(())
     }
 
-    fn plan(&self) -> Plan {
+    fn params(&self) -> ParamList {
         let growth = self.growth;
-        let mut plan = Plan::default();
-        plan.conv_without_bias("conv1", [2 * growth, self.images.channels, 3, 3]);
+        let mut params = ParamList::default();
+        params.conv_without_bias("conv1", [2 * growth, self.images.channels, 3, 3]);
         let mut last = 0;
         for (stage, (before, after)) in self.channels().into_iter().enumerate() {
             for layer in 0..self.blocks[stage] {
                 let (name, inputs) = (format!("dense{}.{layer}", stage + 1), before + layer * growth);
-                plan.batch_norm(&format!("{name}.bn1"), inputs);
-                plan.conv_without_bias(&format!("{name}.conv1"), [4 * growth, inputs, 1, 1]);
-                plan.batch_norm(&format!("{name}.bn2"), 4 * growth);
-                plan.conv_without_bias(&format!("{name}.conv2"), [growth, 4 * growth, 3, 3]);
+                params.batch_norm(&format!("{name}.bn1"), inputs);
+                params.conv_without_bias(&format!("{name}.conv1"), [4 * growth, inputs, 1, 1]);
+                params.batch_norm(&format!("{name}.bn2"), 4 * growth);
+                params.conv_without_bias(&format!("{name}.conv2"), [growth, 4 * growth, 3, 3]);
             }
             if stage + 1 < self.blocks.len() {
-                plan.batch_norm(&format!("trans{}.bn", stage + 1), after);
-                plan.conv_without_bias(&format!("trans{}.conv", stage + 1), [after / 2, after, 1, 1]);
+                params.batch_norm(&format!("trans{}.bn", stage + 1), after);
+                params.conv_without_bias(&format!("trans{}.conv", stage + 1), [after / 2, after, 1, 1]);
             }
             last = after;
         }
-        plan.batch_norm("bn", last);
-        plan.linear("linear", last, self.images.classes);
-        plan
+        params.batch_norm("bn", last);
+        params.linear("linear", last, self.images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::at_least_one;
 use super::layers::{Activation, linear};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
@@ -41,14 +41,14 @@ impl ImageNetwork for MlpConfig {
         self.hidden.iter().try_for_each(|width| at_least_one("model.hidden", *width))
     }
 
-    fn plan(&self) -> Plan {
-        let mut plan = Plan::default();
+    fn params(&self) -> ParamList {
+        let mut params = ParamList::default();
         let mut inputs = self.images.pixels();
         for (layer, outputs) in self.hidden.iter().chain([&self.images.classes]).enumerate() {
-            plan.linear(&name(layer), inputs, *outputs);
+            params.linear(&name(layer), inputs, *outputs);
             inputs = *outputs;
         }
-        plan
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, _: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -8,7 +8,7 @@ mod densenet121;
 mod images;
 pub(crate) mod layers;
 mod mlp;
-mod plan;
+mod param_list;
 mod resnet18;
 mod transformer;
 mod vit_simple;
@@ -18,10 +18,10 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::classifier::{Classifier, Parameters, Pass};
-use crate::init::Blueprint;
+use crate::init::ParamSpec;
 use crate::{Device, NnError};
 
-pub use crate::mixing::Attention;
+pub use crate::attention::Attention;
 pub use cnn::CnnConfig;
 pub use convmixer::ConvMixerConfig;
 pub use densenet121::DenseNetConfig;
@@ -32,7 +32,7 @@ pub use resnet18::ResNetConfig;
 pub use vit_simple::VitSimpleConfig;
 pub use vit_small::VitSmallConfig;
 
-use plan::Plan;
+use param_list::ParamList;
 
 /// A network on images. In a configuration: `kind = "vit-small"` and the fields of that kind; those left out are the paper's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ trait ImageNetwork {
     fn check(&self) -> Result<(), NnError>;
 
     /// Its parameters and buffers.
-    fn plan(&self) -> Plan;
+    fn params(&self) -> ParamList;
 
     /// [batch, channels, side, side] -> [batch, classes]
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError>;
@@ -106,12 +106,12 @@ impl Classifier for VisionConfig {
         self.images().classes
     }
 
-    fn blueprints(&self) -> Vec<Blueprint> {
-        self.network().plan().parameters
+    fn params(&self) -> Vec<ParamSpec> {
+        self.network().params().parameters
     }
 
-    fn buffers(&self) -> Vec<Blueprint> {
-        self.network().plan().buffers
+    fn buffers(&self) -> Vec<ParamSpec> {
+        self.network().params().buffers
     }
 
     fn count(&self, input: &ImageBatch) -> usize {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::images::at_least_one;
 use super::layers::{Conv, batch_norm, batch_norm_relu, linear, mean_pixel};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
 use crate::classifier::{Parameters, Pass};
@@ -92,24 +92,24 @@ impl ImageNetwork for ResNetConfig {
         self.blocks.iter().try_for_each(|count| at_least_one("model.blocks", *count))
     }
 
-    fn plan(&self) -> Plan {
-        let mut plan = Plan::default();
-        plan.conv_without_bias("conv1", [self.width, self.images.channels, 3, 3]);
-        plan.batch_norm("bn1", self.width);
+    fn params(&self) -> ParamList {
+        let mut params = ParamList::default();
+        params.conv_without_bias("conv1", [self.width, self.images.channels, 3, 3]);
+        params.batch_norm("bn1", self.width);
         let blocks = self.all_blocks();
         for block in &blocks {
             let Block { name, inputs, outputs, .. } = block;
-            plan.conv_without_bias(&format!("{name}.conv1"), [*outputs, *inputs, 3, 3]);
-            plan.batch_norm(&format!("{name}.bn1"), *outputs);
-            plan.conv_without_bias(&format!("{name}.conv2"), [*outputs, *outputs, 3, 3]);
-            plan.batch_norm(&format!("{name}.bn2"), *outputs);
+            params.conv_without_bias(&format!("{name}.conv1"), [*outputs, *inputs, 3, 3]);
+            params.batch_norm(&format!("{name}.bn1"), *outputs);
+            params.conv_without_bias(&format!("{name}.conv2"), [*outputs, *outputs, 3, 3]);
+            params.batch_norm(&format!("{name}.bn2"), *outputs);
             if block.changes_shape() {
-                plan.conv_without_bias(&format!("{name}.shortcut.0"), [*outputs, *inputs, 1, 1]);
-                plan.batch_norm(&format!("{name}.shortcut.1"), *outputs);
+                params.conv_without_bias(&format!("{name}.shortcut.0"), [*outputs, *inputs, 1, 1]);
+                params.batch_norm(&format!("{name}.shortcut.1"), *outputs);
             }
         }
-        plan.linear("linear", blocks.last().map_or(self.width, |block| block.outputs), self.images.classes);
-        plan
+        params.linear("linear", blocks.last().map_or(self.width, |block| block.outputs), self.images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {

@@ -4,11 +4,11 @@ use burn::tensor::Tensor;
 
 use super::images::at_least_one;
 use super::layers::{gelu, layer_norm, linear, multiply};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use crate::NnError;
+use crate::attention::{Attention, AttentionSpec, Mask, self_attend};
 use crate::classifier::{Parameters, Pass};
-use crate::init::Start;
-use crate::mixing::{Attention, Mixing, Visible, mix_own};
+use crate::init::Init;
 
 /// The layers of a ViT.
 pub(super) struct Transformer {
@@ -47,24 +47,24 @@ impl Transformer {
         }
     }
 
-    pub(super) fn plan(&self, plan: &mut Plan) {
+    pub(super) fn declare(&self, params: &mut ParamList) {
         let inner = self.heads * self.dim_head;
         for layer in 0..self.depth {
             let attention = format!("transformer.layers.{layer}.0");
             if let Kind::Local { .. } = self.kind {
-                let start = Start::Constant(-0.5 * (self.dim_head as f64).ln());
-                plan.add(format!("{attention}.temperature"), &[], start);
+                let init = Init::Constant(-0.5 * (self.dim_head as f64).ln());
+                params.add(format!("{attention}.temperature"), &[], init);
             }
-            plan.layer_norm(&format!("{attention}.norm"), self.dim);
-            plan.linear_without_bias(&format!("{attention}.to_qkv"), self.dim, 3 * inner);
+            params.layer_norm(&format!("{attention}.norm"), self.dim);
+            params.linear_without_bias(&format!("{attention}.to_qkv"), self.dim, 3 * inner);
             match self.kind {
-                Kind::Local { .. } => plan.linear(&format!("{attention}.to_out.0"), inner, self.dim),
-                Kind::Plain => plan.linear_without_bias(&format!("{attention}.to_out"), inner, self.dim),
+                Kind::Local { .. } => params.linear(&format!("{attention}.to_out.0"), inner, self.dim),
+                Kind::Plain => params.linear_without_bias(&format!("{attention}.to_out"), inner, self.dim),
             }
             let feed_forward = format!("transformer.layers.{layer}.1.net");
-            plan.layer_norm(&format!("{feed_forward}.0"), self.dim);
-            plan.linear(&format!("{feed_forward}.1"), self.dim, self.mlp);
-            plan.linear(&format!("{feed_forward}.{}", self.second_linear()), self.mlp, self.dim);
+            params.layer_norm(&format!("{feed_forward}.0"), self.dim);
+            params.linear(&format!("{feed_forward}.1"), self.dim, self.mlp);
+            params.linear(&format!("{feed_forward}.{}", self.second_linear()), self.mlp, self.dim);
         }
     }
 
@@ -94,20 +94,20 @@ impl Transformer {
     fn attend(&self, parameters: &Parameters, name: &str, x: Tensor<3>, pass: &mut Pass) -> Result<Tensor<3>, NnError> {
         let x = layer_norm(parameters, &format!("{name}.norm"), x)?;
         let weight = parameters.get::<2>(&format!("{name}.to_qkv.weight"))?;
-        let (attention, visible, dropout) = match self.kind {
-            Kind::Local { attention, dropout } => (attention, Visible::Others, dropout),
-            Kind::Plain => (Attention::Softmax, Visible::All, 0.0),
+        let (attention, mask, dropout) = match self.kind {
+            Kind::Local { attention, dropout } => (attention, Mask::NotSelf, dropout),
+            Kind::Plain => (Attention::Softmax, Mask::None, 0.0),
         };
-        let mixing = Mixing { heads: self.heads, visible, attention, dropout };
+        let spec = AttentionSpec { heads: self.heads, mask, attention, dropout };
         match self.kind {
             Kind::Local { .. } => {
                 let factor = parameters.scalar(&format!("{name}.temperature"))?.exp().unsqueeze::<2>();
-                let y = mix_own(x, weight, |queries| queries * factor.clone(), mixing, pass);
+                let y = self_attend(x, weight, |queries| queries * factor.clone(), spec, pass);
                 Ok(pass.dropout(linear(parameters, &format!("{name}.to_out.0"), y)?, dropout))
             }
             Kind::Plain => {
                 let factor = (self.dim_head as f64).sqrt().recip();
-                let y = mix_own(x, weight, |queries| queries.mul_scalar(factor), mixing, pass);
+                let y = self_attend(x, weight, |queries| queries.mul_scalar(factor), spec, pass);
                 Ok(multiply(y, parameters.get(&format!("{name}.to_out.weight"))?, None))
             }
         }

@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
 use super::layers::{layer_norm, linear};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::transformer::{Kind, Transformer, patches};
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
@@ -59,16 +59,16 @@ impl ImageNetwork for VitSimpleConfig {
         self.transformer().check()
     }
 
-    fn plan(&self) -> Plan {
+    fn params(&self) -> ParamList {
         let width = self.images.channels * self.patch.pow(2);
-        let mut plan = Plan::default();
-        plan.layer_norm("to_patch_embedding.1", width);
-        plan.linear("to_patch_embedding.2", width, self.dim);
-        plan.layer_norm("to_patch_embedding.3", self.dim);
-        plan.layer_norm("transformer.norm", self.dim);
-        self.transformer().plan(&mut plan);
-        plan.linear("linear_head", self.dim, self.images.classes);
-        plan
+        let mut params = ParamList::default();
+        params.layer_norm("to_patch_embedding.1", width);
+        params.linear("to_patch_embedding.2", width, self.dim);
+        params.layer_norm("to_patch_embedding.3", self.dim);
+        params.layer_norm("transformer.norm", self.dim);
+        self.transformer().declare(&mut params);
+        params.linear("linear_head", self.dim, self.images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {

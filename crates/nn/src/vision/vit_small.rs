@@ -5,13 +5,13 @@ use burn::tensor::ops::PadMode;
 use serde::{Deserialize, Serialize};
 
 use super::layers::{layer_norm, linear};
-use super::plan::Plan;
+use super::param_list::ParamList;
 use super::transformer::{Kind, Transformer, check_dropout, patches};
 use super::{ImageNetwork, ImageShape};
 use crate::NnError;
+use crate::attention::Attention;
 use crate::classifier::{Parameters, Pass};
-use crate::init::Start;
-use crate::mixing::Attention;
+use crate::init::Init;
 
 /// `vit_pytorch.vit_for_small_dataset.ViT`, under its names: patches of the image and of four copies of it moved by one pixel (up, down,
 /// left, right), attention with a learned temperature that leaves out the token itself, a class token, learned positions.
@@ -76,18 +76,18 @@ impl ImageNetwork for VitSmallConfig {
         self.transformer().check()
     }
 
-    fn plan(&self) -> Plan {
+    fn params(&self) -> ParamList {
         let dim = self.dim;
         let width = 5 * self.images.channels * self.patch.pow(2);
-        let mut plan = Plan::default();
-        plan.add("pos_embedding", &[1, self.images.patches(self.patch) + 1, dim], Start::Normal);
-        plan.add("cls_token", &[1, 1, dim], Start::Normal);
-        plan.layer_norm("to_patch_embedding.to_patch_tokens.1", width);
-        plan.linear("to_patch_embedding.to_patch_tokens.2", width, dim);
-        self.transformer().plan(&mut plan);
-        plan.layer_norm("mlp_head.0", dim);
-        plan.linear("mlp_head.1", dim, self.images.classes);
-        plan
+        let mut params = ParamList::default();
+        params.add("pos_embedding", &[1, self.images.patches(self.patch) + 1, dim], Init::Normal);
+        params.add("cls_token", &[1, 1, dim], Init::Normal);
+        params.layer_norm("to_patch_embedding.to_patch_tokens.1", width);
+        params.linear("to_patch_embedding.to_patch_tokens.2", width, dim);
+        self.transformer().declare(&mut params);
+        params.layer_norm("mlp_head.0", dim);
+        params.linear("mlp_head.1", dim, self.images.classes);
+        params
     }
 
     fn forward(&self, parameters: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {

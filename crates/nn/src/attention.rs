@@ -20,11 +20,11 @@ use crate::vision::layers::multiply;
 
 /// What there is to know of an attention beside its tensors.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mixing {
+pub(crate) struct AttentionSpec {
     /// Heads, side by side in the last dimension.
     pub(crate) heads: usize,
     /// Which tokens a token sees.
-    pub(crate) visible: Visible,
+    pub(crate) mask: Mask,
     /// How it turns scores into weights.
     pub(crate) attention: Attention,
     /// Share of the weights dropped in training.
@@ -42,24 +42,24 @@ pub enum Attention {
     Relu,
 }
 
-/// Which tokens a token sees. The last query is the last key's token.
+/// Which tokens a token sees, padding aside. The last query is the last key's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visible {
-    /// All of them.
-    All,
-    /// Itself and those before.
-    Before,
-    /// All but itself.
-    Others,
+pub(crate) enum Mask {
+    /// All tokens.
+    None,
+    /// Itself and the tokens before it.
+    Causal,
+    /// All tokens but itself.
+    NotSelf,
 }
 
-impl Visible {
+impl Mask {
     /// What is added to scores [l, m] so that nothing else is seen: 0 or minus infinity; `None` where all is seen.
-    fn mask(self, l: usize, m: usize) -> Option<TensorData> {
+    fn added(self, l: usize, m: usize) -> Option<TensorData> {
         let hidden: fn(usize, usize) -> bool = match self {
-            Self::All => return None,
-            Self::Before => |key, own| key > own,
-            Self::Others => |key, own| key == own,
+            Self::None => return None,
+            Self::Causal => |key, own| key > own,
+            Self::NotSelf => |key, own| key == own,
         };
         let value = |i: usize| if hidden(i % m, i / m + m - l) { f32::NEG_INFINITY } else { 0.0 };
         Some(TensorData::new((0..l * m).map(value).collect::<Vec<f32>>(), [1, 1, l, m]))
@@ -67,114 +67,114 @@ impl Visible {
 }
 
 /// weights(q k^T) v for each sequence and head, where weights are softmax or ReLU: q [batch, l, d], keys beside values
-/// [batch, m, 2d] -> [batch, l, d]. Scores are not scaled. `mask` [batch, m] is added to all scores of a key; in training, weights are
+/// [batch, m, 2d] -> [batch, l, d]. Scores are not scaled. `padding` [batch, m] is added to all scores of a key; in training, weights are
 /// dropped.
-pub(crate) fn mix(
+pub(crate) fn attend(
     q: Tensor<3>,
     keys_values: Tensor<3>,
-    mask: Option<Tensor<2>>,
-    mixing: Mixing,
+    padding: Option<Tensor<2>>,
+    spec: AttentionSpec,
     pass: &Pass,
 ) -> Tensor<3> {
     #[cfg(feature = "torch")]
     {
-        let rate = if pass.is_training() { mixing.dropout } else { 0.0 };
-        if let Some(mixed) = crate::native::mix(&q, &keys_values, mask.as_ref(), rate, mixing) {
+        let rate = if pass.is_training() { spec.dropout } else { 0.0 };
+        if let Some(mixed) = crate::native::attend(&q, &keys_values, padding.as_ref(), rate, spec) {
             return mixed;
         }
     }
     let ([batch, l, _], m) = (q.dims(), keys_values.dims()[1]);
-    let kept = pass.kept(&q, [batch, mixing.heads, l, m], mixing.dropout);
+    let kept = pass.kept(&q, [batch, spec.heads, l, m], spec.dropout);
     // The macro knows no optional tensors: any tensor stands for one that is not there.
-    let there = [mask.is_some(), kept.is_some()];
+    let there = [padding.is_some(), kept.is_some()];
     let (q, keys_values) = (q.into_dispatch(), keys_values.into_dispatch());
-    let mask = mask.map_or_else(|| q.clone(), Tensor::into_dispatch);
+    let padding = padding.map_or_else(|| q.clone(), Tensor::into_dispatch);
     let kept = kept.map_or_else(|| q.clone(), Tensor::into_dispatch);
-    Tensor::from_dispatch(<Dispatch as Mix>::mix(q, keys_values, mask, kept, there, mixing))
+    Tensor::from_dispatch(<Dispatch as Attend>::attend(q, keys_values, padding, kept, there, spec))
 }
 
-/// [`mix`] of tokens x [batch, l, inputs] with each other, whose queries, keys and values are `weight` [3d, inputs] times x; `scaled` is
+/// [`attend`] of tokens x [batch, l, inputs] with each other, whose queries, keys and values are `weight` [3d, inputs] times x; `scaled` is
 /// applied to the weights of the queries, the smallest place where a factor of the scores can go.
-pub(crate) fn mix_own(
+pub(crate) fn self_attend(
     x: Tensor<3>,
     weight: Tensor<2>,
     scaled: impl Fn(Tensor<2>) -> Tensor<2>,
-    mixing: Mixing,
+    spec: AttentionSpec,
     pass: &Pass,
 ) -> Tensor<3> {
     let d = weight.dims()[0] / 3;
     #[cfg(feature = "torch")]
     {
-        let rate = if pass.is_training() { mixing.dropout } else { 0.0 };
+        let rate = if pass.is_training() { spec.dropout } else { 0.0 };
         if let Some(parts) = crate::native::split(&weight, &[d; 3])
             && let [q, k, v] = &parts[..]
-            && let Some(mixed) = crate::native::mix_own(&x, [&scaled(q.clone()), k, v], rate, mixing)
+            && let Some(mixed) = crate::native::self_attend(&x, [&scaled(q.clone()), k, v], rate, spec)
         {
             return mixed;
         }
     }
     let (q, keys_values) = (scaled(weight.clone().narrow(0, 0, d)), weight.narrow(0, d, 2 * d));
-    mix(multiply(x.clone(), q, None), multiply(x, keys_values, None), None, mixing, pass)
+    attend(multiply(x.clone(), q, None), multiply(x, keys_values, None), None, spec, pass)
 }
 
 #[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
-trait Mix: Backend {
-    fn mix(
+trait Attend: Backend {
+    fn attend(
         q: FloatTensor<Self>,
         keys_values: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
+        padding: FloatTensor<Self>,
         kept: FloatTensor<Self>,
         there: [bool; 2],
-        mixing: Mixing,
+        spec: AttentionSpec,
     ) -> FloatTensor<Self>;
 }
 
-impl Mix for Flex {
-    fn mix(
+impl Attend for Flex {
+    fn attend(
         q: FloatTensor<Self>,
         keys_values: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
+        padding: FloatTensor<Self>,
         kept: FloatTensor<Self>,
         there: [bool; 2],
-        mixing: Mixing,
+        spec: AttentionSpec,
     ) -> FloatTensor<Self> {
-        forward::<Self>(q, keys_values, there[0].then_some(mask), there[1].then_some(kept), mixing).0
+        forward::<Self>(q, keys_values, there[0].then_some(padding), there[1].then_some(kept), spec).0
     }
 }
 
 #[cfg(feature = "torch")]
-impl Mix for burn::backend::LibTorch {
-    fn mix(
+impl Attend for burn::backend::LibTorch {
+    fn attend(
         q: FloatTensor<Self>,
         keys_values: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
+        padding: FloatTensor<Self>,
         kept: FloatTensor<Self>,
         there: [bool; 2],
-        mixing: Mixing,
+        spec: AttentionSpec,
     ) -> FloatTensor<Self> {
-        forward::<Self>(q, keys_values, there[0].then_some(mask), there[1].then_some(kept), mixing).0
+        forward::<Self>(q, keys_values, there[0].then_some(padding), there[1].then_some(kept), spec).0
     }
 }
 
-impl<B: Backend, C: CheckpointStrategy> Mix for Autodiff<B, C> {
-    fn mix(
+impl<B: Backend, C: CheckpointStrategy> Attend for Autodiff<B, C> {
+    fn attend(
         q: FloatTensor<Self>,
         keys_values: FloatTensor<Self>,
-        mask: FloatTensor<Self>,
+        padding: FloatTensor<Self>,
         kept: FloatTensor<Self>,
         there: [bool; 2],
-        mixing: Mixing,
+        spec: AttentionSpec,
     ) -> FloatTensor<Self> {
         let parents = [q.node(), keys_values.node()];
         let [q, keys_values] = [q, keys_values].map(|tensor| tensor.into_primitive());
-        let [mask, kept] = [mask, kept].map(|tensor| tensor.into_primitive());
-        let (mask, kept) = (there[0].then_some(mask), there[1].then_some(kept));
-        match Attend.prepare::<C>(parents).compute_bound().stateful() {
+        let [padding, kept] = [padding, kept].map(|tensor| tensor.into_primitive());
+        let (padding, kept) = (there[0].then_some(padding), there[1].then_some(kept));
+        match Node.prepare::<C>(parents).compute_bound().stateful() {
             OpsKind::Tracked(prepared) => {
-                let (output, saved) = forward::<B>(q, keys_values, mask, kept, mixing);
-                prepared.finish((saved, mixing), output)
+                let (output, saved) = forward::<B>(q, keys_values, padding, kept, spec);
+                prepared.finish((saved, spec), output)
             }
-            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(q, keys_values, mask, kept, mixing).0),
+            OpsKind::UnTracked(prepared) => prepared.finish(forward::<B>(q, keys_values, padding, kept, spec).0),
         }
     }
 }
@@ -193,24 +193,24 @@ struct Saved<T> {
 fn forward<B: Backend>(
     q: FloatTensor<B>,
     keys_values: FloatTensor<B>,
-    mask: Option<FloatTensor<B>>,
+    padding: Option<FloatTensor<B>>,
     kept: Option<FloatTensor<B>>,
-    mixing: Mixing,
+    spec: AttentionSpec,
 ) -> (FloatTensor<B>, Saved<FloatTensor<B>>) {
-    let q = split::<B>(q, 1, mixing.heads).remove(0);
-    let mut keys_values = split::<B>(keys_values, 2, mixing.heads);
+    let q = split::<B>(q, 1, spec.heads).remove(0);
+    let mut keys_values = split::<B>(keys_values, 2, spec.heads);
     let (v, k) = (keys_values.remove(1), keys_values.remove(0));
     let mut scores = B::float_matmul(q.clone(), B::float_swap_dims(k.clone(), 2, 3));
-    if let Some(mask) = mask {
-        let shape = mask.shape();
-        scores = B::float_add(scores, B::float_reshape(mask, Shape::new([shape[0], 1, 1, shape[1]])));
+    if let Some(padding) = padding {
+        let shape = padding.shape();
+        scores = B::float_add(scores, B::float_reshape(padding, Shape::new([shape[0], 1, 1, shape[1]])));
     }
     let shape = scores.shape();
-    if let Some(mask) = mixing.visible.mask(shape[2], shape[3]) {
+    if let Some(mask) = spec.mask.added(shape[2], shape[3]) {
         let mask = B::float_from_data(mask.convert_dtype(scores.dtype()), &scores.device());
         scores = B::float_add(scores, mask);
     }
-    let weights = match mixing.attention {
+    let weights = match spec.attention {
         Attention::Softmax => B::softmax(scores, 3),
         Attention::Relu => B::relu(scores),
     };
@@ -223,17 +223,21 @@ fn forward<B: Backend>(
 }
 
 /// The gradients of the queries and of keys beside values.
-fn backward<B: Backend>(saved: Saved<FloatTensor<B>>, gradient: FloatTensor<B>, mixing: Mixing) -> [FloatTensor<B>; 2] {
+fn backward<B: Backend>(
+    saved: Saved<FloatTensor<B>>,
+    gradient: FloatTensor<B>,
+    spec: AttentionSpec,
+) -> [FloatTensor<B>; 2] {
     let Saved { q, k, v, weights, kept } = saved;
     let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 2, 3);
     let dropped = |x: FloatTensor<B>| match &kept {
         Some(kept) => B::float_mul(x, kept.clone()),
         None => x,
     };
-    let gradient = split::<B>(gradient, 1, mixing.heads).remove(0);
+    let gradient = split::<B>(gradient, 1, spec.heads).remove(0);
     let dv = B::float_matmul(transposed(dropped(weights.clone())), gradient.clone());
     let d_weights = dropped(B::float_matmul(gradient, transposed(v)));
-    let d_scores = match mixing.attention {
+    let d_scores = match spec.attention {
         Attention::Relu => B::relu_backward(weights, d_weights),
         Attention::Softmax => {
             // The softmax's gradient: p (g - sum p g).
@@ -248,15 +252,15 @@ fn backward<B: Backend>(saved: Saved<FloatTensor<B>>, gradient: FloatTensor<B>, 
 }
 
 #[derive(Debug)]
-struct Attend;
+struct Node;
 
-impl<B: Backend> Backward<B, 2> for Attend {
-    type State = (Saved<FloatTensor<B>>, Mixing);
+impl<B: Backend> Backward<B, 2> for Node {
+    type State = (Saved<FloatTensor<B>>, AttentionSpec);
 
     fn backward(self, ops: Ops<Self::State, 2>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
-        let (saved, mixing) = ops.state;
-        let computed = backward::<B>(saved, gradient, mixing);
+        let (saved, spec) = ops.state;
+        let computed = backward::<B>(saved, gradient, spec);
         for (parent, gradient) in ops.parents.into_iter().zip(computed) {
             if let Some(parent) = parent {
                 gradients.register::<B>(parent.id, gradient);
