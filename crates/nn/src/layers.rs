@@ -3,7 +3,8 @@
 use burn::tensor::{Element, Tensor, activation, module};
 
 use crate::NnError;
-use crate::fused::{self, Heads};
+use crate::attention::{Mask, attend_apart};
+use crate::layer_norm::layer_norm;
 use crate::leaves::Leaves;
 
 /// LayerNorm's epsilon, PyTorch's default.
@@ -74,7 +75,7 @@ impl LayerNorm {
         if let Some(records) = recorder {
             records.push(self.factors(x.clone())?);
         }
-        Ok(fused::layer_norm(x, self.weight.clone(), self.bias.clone(), LAYER_NORM_EPS))
+        Ok(layer_norm(x, self.weight.clone(), self.bias.clone(), LAYER_NORM_EPS))
     }
 
     fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
@@ -132,7 +133,8 @@ impl Attention {
     /// own only.
     pub(crate) fn attend(&self, queries: Tensor<3>, keys_values: (Tensor<3>, Tensor<3>), causal: bool) -> Tensor<3> {
         let (keys, values) = keys_values;
-        self.out.forward(fused::attend(queries, keys, values, Heads { count: self.heads, causal }))
+        let mask = if causal { Mask::Causal } else { Mask::None };
+        self.out.forward(attend_apart(queries, keys, values, self.heads, mask))
     }
 }
 

@@ -13,8 +13,6 @@ mod adamw;
 mod attention;
 mod batch_norm;
 pub mod classifier;
-#[cfg(any(feature = "torch", test))]
-mod composed;
 mod convolution;
 mod cpu;
 mod device;
@@ -22,16 +20,16 @@ mod embedding;
 mod encoder;
 mod encoder_decoder;
 mod error;
-mod fused;
 pub mod grokking;
 mod init;
-mod kernels;
+mod layer_norm;
 mod layers;
 mod leaves;
 #[cfg(feature = "torch")]
 mod native;
 mod network;
 mod networks;
+mod operation;
 mod state;
 pub mod text;
 mod train;

@@ -9,7 +9,7 @@ pub(super) use crate::convolution::Conv;
 use crate::convolution::convolve;
 #[cfg(feature = "torch")]
 use crate::native;
-use crate::{LAYER_NORM_EPS, NnError, fused};
+use crate::{LAYER_NORM_EPS, NnError};
 
 /// BatchNorm's epsilon, PyTorch's default.
 const BATCH_NORM_EPS: f64 = 1e-5;
@@ -93,7 +93,7 @@ pub(crate) fn layer_norm(parameters: &Parameters, name: &str, x: Tensor<3>) -> R
     if let Some(y) = native::layer_norm(&x, &weight, &bias, LAYER_NORM_EPS) {
         return Ok(y);
     }
-    Ok(fused::layer_norm(x, weight, bias, LAYER_NORM_EPS))
+    Ok(crate::layer_norm::layer_norm(x, weight, bias, LAYER_NORM_EPS))
 }
 
 /// BatchNorm of x [batch, channels, height, width], each channel by itself: by the batch's own statistics in training, which the
