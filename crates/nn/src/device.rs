@@ -76,11 +76,6 @@ impl Device {
     pub(crate) fn integers(&self) -> TensorCreationOptions {
         TensorCreationOptions::new(self.inner.clone())
     }
-
-    /// The same device recording what is needed for gradients.
-    pub(crate) fn recording(&self) -> Self {
-        Self { inner: self.inner.clone().autodiff(), ..self.clone() }
-    }
 }
 
 fn unusable(name: &str, problem: impl Into<String>) -> NnError {

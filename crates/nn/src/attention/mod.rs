@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::classifier::Pass;
 use crate::cpu::by_dtype;
+use crate::layers::multiply;
 use crate::operation::{Computed, Operation, apply, take};
-use crate::vision::layers::multiply;
 
 /// What there is to know of an attention beside its tensors.
 #[derive(Debug, Clone, Copy)]
