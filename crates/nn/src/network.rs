@@ -55,7 +55,7 @@ impl Architecture {
         Ok(self.build()?.1.empty())
     }
 
-    /// Its layers, and the parameters they have.
+    /// The network's layers, and the list of their parameters.
     pub(crate) fn build(&self) -> Result<(Body, ParamList), NnError> {
         self.check()?;
         Ok(ParamList::of(|params| Body::new(self, params)))
@@ -73,7 +73,6 @@ pub fn is_positional(name: &str) -> bool {
 pub struct Network {
     architecture: Architecture,
     weights: Weights,
-    device: Device,
     body: Body,
     parameters: Parameters,
 }
@@ -84,12 +83,12 @@ impl Network {
         let (body, list) = architecture.build()?;
         list.check(&weights)?;
         let parameters = Parameters::upload(&weights, list.leaves(), device, Autodiff::Off);
-        Ok(Self { architecture: architecture.clone(), weights, device: device.clone(), body, parameters })
+        Ok(Self { architecture: architecture.clone(), weights, body, parameters })
     }
 
     /// The same network with other weights.
     pub fn with_weights(&self, weights: Weights) -> Result<Self, NnError> {
-        Self::new(&self.architecture, weights, &self.device)
+        Self::new(&self.architecture, weights, self.parameters.device())
     }
 
     /// What the network is.
@@ -106,20 +105,20 @@ impl Network {
     /// true outputs before it.
     pub fn predict(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
         check_strings(&self.architecture, strings)?;
-        to_vec(self.body.forward(&self.parameters, strings, &self.device, &mut None)?)
+        to_vec(self.body.forward(&self.parameters, strings, &mut None)?)
     }
 
     /// [`Network::predict`] in f64, for devices that compute in f64.
     pub fn predict_f64(&self, strings: &Bits) -> Result<Vec<f64>, NnError> {
         check_strings(&self.architecture, strings)?;
-        to_vec(self.body.forward(&self.parameters, strings, &self.device, &mut None)?)
+        to_vec(self.body.forward(&self.parameters, strings, &mut None)?)
     }
 
     /// The outputs, and the normalisation factors of every LayerNorm in the order they are applied.
     pub fn predict_with_norms(&self, strings: &Bits) -> Result<(Vec<f32>, Vec<NormFactors>), NnError> {
         check_strings(&self.architecture, strings)?;
         let mut norms = Vec::new();
-        let outputs = self.body.forward(&self.parameters, strings, &self.device, &mut Some(&mut norms))?;
+        let outputs = self.body.forward(&self.parameters, strings, &mut Some(&mut norms))?;
         Ok((to_vec(outputs)?, norms))
     }
 
@@ -129,7 +128,7 @@ impl Network {
         check_strings(&self.architecture, strings)?;
         match &self.body {
             Body::Encoder(_) => self.predict(strings),
-            Body::EncoderDecoder(body) => body.decode(&self.parameters, strings, &self.device),
+            Body::EncoderDecoder(body) => body.decode(&self.parameters, strings),
         }
     }
 }
@@ -153,12 +152,11 @@ impl Body {
         &self,
         p: &Parameters,
         strings: &Bits,
-        device: &Device,
         recorder: &mut Recorder,
     ) -> Result<Tensor<2>, NnError> {
         match self {
-            Self::Encoder(body) => body.forward(p, strings, device, recorder),
-            Self::EncoderDecoder(body) => body.forward(p, strings, device, recorder),
+            Self::Encoder(body) => body.forward(p, strings, recorder),
+            Self::EncoderDecoder(body) => body.forward(p, strings, recorder),
         }
     }
 }

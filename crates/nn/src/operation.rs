@@ -22,6 +22,12 @@ use burn::backend::{
     ExtensionType, Flex, backend_extension,
 };
 
+/// Tensors of a backend.
+pub(crate) type Floats<B> = Vec<FloatTensor<B>>;
+
+/// The gradients of an operation's first inputs; `None` where one is not wanted.
+pub(crate) type InputGradients<B> = Vec<Option<FloatTensor<B>>>;
+
 /// An operation on tensors, in both directions.
 pub(crate) trait Operation: Debug + Clone + Send + 'static {
     /// How many of its inputs, the first ones, have a gradient: 2 to 4.
@@ -29,34 +35,24 @@ pub(crate) trait Operation: Debug + Clone + Send + 'static {
 
     /// The outputs and, with `save`, what the backward pass needs, composed of a backend's operations. Gradients flow through the first
     /// output; the others are constants.
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, save: bool) -> Computed<FloatTensor<B>>;
+    fn forward<B: Backend>(&self, inputs: Floats<B>, save: bool) -> Computed<FloatTensor<B>>;
 
     /// The gradients of the first inputs from that of the first output; `wanted` says which of them are used.
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        wanted: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>>;
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, wanted: &[bool]) -> InputGradients<B>;
 
     /// [`Operation::forward`] on the CPU.
-    fn forward_on_cpu(&self, inputs: Vec<FlexTensor>, save: bool) -> Computed<FlexTensor> {
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, save: bool) -> Computed<FlexTensor> {
         self.forward::<Flex>(inputs, save)
     }
 
     /// [`Operation::backward`] on the CPU, of what [`Operation::forward_on_cpu`] saved.
-    fn backward_on_cpu(
-        &self,
-        saved: Vec<FlexTensor>,
-        gradient: FlexTensor,
-        wanted: &[bool],
-    ) -> Vec<Option<FlexTensor>> {
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, wanted: &[bool]) -> InputGradients<Flex> {
         self.backward::<Flex>(saved, gradient, wanted)
     }
 
     /// The outputs on LibTorch, whose own autograd may record how they are computed.
     #[cfg(feature = "torch")]
-    fn forward_on_torch(&self, inputs: Vec<FloatTensor<LibTorch>>) -> Vec<FloatTensor<LibTorch>> {
+    fn forward_on_torch(&self, inputs: Floats<LibTorch>) -> Floats<LibTorch> {
         self.forward::<LibTorch>(inputs, false).outputs
     }
 }
@@ -79,7 +75,7 @@ pub(crate) fn apply<O: Operation, const N: usize>(operation: O, inputs: Vec<Disp
 }
 
 /// The inputs of an operation, as burn's dispatch takes them apart.
-struct Tensors<B: Backend>(Vec<FloatTensor<B>>);
+struct Tensors<B: Backend>(Floats<B>);
 
 impl<B: Backend> ExtensionType<B> for Tensors<B> {
     type Target = Tensors<Dispatch>;
@@ -118,20 +114,20 @@ trait Apply: Backend {
 }
 
 impl Apply for Flex {
-    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Vec<FloatTensor<Self>> {
+    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Floats<Self> {
         operation.forward_on_cpu(inputs.0, false).outputs
     }
 }
 
 #[cfg(feature = "torch")]
 impl Apply for LibTorch {
-    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Vec<FloatTensor<Self>> {
+    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Floats<Self> {
         operation.forward_on_torch(inputs.0)
     }
 }
 
 impl<B: Recorded, C: CheckpointStrategy> Apply for Autodiff<B, C> {
-    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Vec<FloatTensor<Self>> {
+    fn apply<O: Operation>(inputs: Tensors<Self>, operation: O) -> Floats<Self> {
         match operation.differentiable() {
             2 => record::<B, C, O, 2>(inputs.0, operation),
             3 => record::<B, C, O, 3>(inputs.0, operation),
@@ -143,16 +139,16 @@ impl<B: Recorded, C: CheckpointStrategy> Apply for Autodiff<B, C> {
 
 /// How burn's autodiff computes operations on a backend.
 trait Recorded: Backend {
-    fn forward<O: Operation>(operation: &O, inputs: Vec<FloatTensor<Self>>, save: bool) -> Computed<FloatTensor<Self>> {
+    fn forward<O: Operation>(operation: &O, inputs: Floats<Self>, save: bool) -> Computed<FloatTensor<Self>> {
         operation.forward::<Self>(inputs, save)
     }
 
     fn backward<O: Operation>(
         operation: &O,
-        saved: Vec<FloatTensor<Self>>,
+        saved: Floats<Self>,
         gradient: FloatTensor<Self>,
         wanted: &[bool],
-    ) -> Vec<Option<FloatTensor<Self>>> {
+    ) -> InputGradients<Self> {
         operation.backward::<Self>(saved, gradient, wanted)
     }
 }
@@ -161,25 +157,25 @@ trait Recorded: Backend {
 impl Recorded for LibTorch {}
 
 impl Recorded for Flex {
-    fn forward<O: Operation>(operation: &O, inputs: Vec<FlexTensor>, save: bool) -> Computed<FlexTensor> {
+    fn forward<O: Operation>(operation: &O, inputs: Floats<Flex>, save: bool) -> Computed<FlexTensor> {
         operation.forward_on_cpu(inputs, save)
     }
 
     fn backward<O: Operation>(
         operation: &O,
-        saved: Vec<FlexTensor>,
+        saved: Floats<Flex>,
         gradient: FlexTensor,
         wanted: &[bool],
-    ) -> Vec<Option<FlexTensor>> {
+    ) -> InputGradients<Flex> {
         operation.backward_on_cpu(saved, gradient, wanted)
     }
 }
 
 /// The operation as a node that comes from its first `N` inputs.
 fn record<B: Recorded, C: CheckpointStrategy, O: Operation, const N: usize>(
-    inputs: Vec<FloatTensor<Autodiff<B, C>>>,
+    inputs: Floats<Autodiff<B, C>>,
     operation: O,
-) -> Vec<FloatTensor<Autodiff<B, C>>> {
+) -> Floats<Autodiff<B, C>> {
     let parents = std::array::from_fn::<_, N, _>(|at| inputs[at].node());
     let inputs = inputs.into_iter().map(|tensor| tensor.into_primitive()).collect();
     let (first, others) = match Node(operation.clone()).prepare::<C>(parents).compute_bound().stateful() {
@@ -201,7 +197,7 @@ fn record<B: Recorded, C: CheckpointStrategy, O: Operation, const N: usize>(
 struct Node<O>(O);
 
 impl<B: Recorded, O: Operation, const N: usize> Backward<B, N> for Node<O> {
-    type State = Vec<FloatTensor<B>>;
+    type State = Floats<B>;
 
     fn backward(self, ops: Ops<Self::State, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);

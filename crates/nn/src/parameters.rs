@@ -13,21 +13,28 @@ pub struct Parameters {
     /// One for each [`Param`], flat.
     parts: Vec<Tensor<1>>,
     buffers: Vec<Tensor<1>>,
+    device: Device,
     autodiff: Autodiff,
 }
 
 impl Parameters {
     /// Cuts `flat` \[parameters\] into parts of these lengths. `autodiff` records what is computed from them.
-    pub(crate) fn new(flat: &Tensor<1>, lengths: &[usize], buffers: &[Tensor<1>], autodiff: Autodiff) -> Self {
+    pub(crate) fn new(
+        flat: &Tensor<1>,
+        lengths: &[usize],
+        buffers: &[Tensor<1>],
+        device: &Device,
+        autodiff: Autodiff,
+    ) -> Self {
         let (leaves, parts) = autodiff.parts(flat, lengths);
-        Self { leaves, parts, buffers: buffers.to_vec(), autodiff }
+        Self { leaves, parts, buffers: buffers.to_vec(), device: device.clone(), autodiff }
     }
 
     /// Puts weights on a device, cut into parts of these lengths.
     pub(crate) fn upload(weights: &Weights, lengths: &[usize], device: &Device, autodiff: Autodiff) -> Self {
         let values = weights.data().to_vec();
         let count = values.len();
-        Self::new(&device.floats(values, [count]), lengths, &[], autodiff)
+        Self::new(&device.floats(values, [count]), lengths, &[], device, autodiff)
     }
 
     /// A parameter in its shape.
@@ -43,6 +50,11 @@ impl Parameters {
     /// A parameter that is a single number, PyTorch's shape `[]`: \[1\].
     pub fn scalar(&self, param: Param<0>) -> Tensor<1> {
         self.parts[param.leaf].clone()
+    }
+
+    /// Where they are.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// A buffer.

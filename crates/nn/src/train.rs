@@ -99,7 +99,7 @@ pub fn loss_and_gradient<E: Element>(
     let (body, list) = architecture.build()?;
     list.check(weights)?;
     let parameters = Parameters::upload(weights, list.leaves(), device, Autodiff::Burn);
-    let outputs = body.forward(&parameters, strings, device, &mut None)?;
+    let outputs = body.forward(&parameters, strings, &mut None)?;
     let labels = Tensor::<2>::from_data(TensorData::new(labels.to_vec(), shape), device.constant());
     let (loss, gradient) = parameters.gradient((outputs - labels).square().mean())?;
     let loss: Vec<f64> = to_vec(loss)?;

@@ -49,7 +49,7 @@ pub struct Loaded {
 pub enum Verdict {
     /// The content is the published one.
     Official,
-    /// It is not; this is the published MD5.
+    /// The content is another; this is the published MD5.
     Differs(&'static str),
     /// Nothing is published about a file of this name.
     Unpublished,

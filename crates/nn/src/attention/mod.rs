@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::classifier::Pass;
 use crate::cpu::by_dtype;
 use crate::layers::multiply;
-use crate::operation::{Computed, Operation, apply, take};
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// What there is to know of an attention beside its tensors.
 #[derive(Debug, Clone, Copy)]
@@ -153,7 +153,7 @@ impl Operation for Attend {
         if self.apart { 3 } else { 2 }
     }
 
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, _: bool) -> Computed<FloatTensor<B>> {
+    fn forward<B: Backend>(&self, inputs: Floats<B>, _: bool) -> Computed<FloatTensor<B>> {
         let spec = self.spec;
         let mut inputs = inputs.into_iter();
         let [q] = take(&mut inputs);
@@ -192,12 +192,7 @@ impl Operation for Attend {
         Computed { outputs: vec![output], saved: [q, k, v, weights].into_iter().chain(kept).collect() }
     }
 
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        _: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>> {
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, _: &[bool]) -> InputGradients<B> {
         let mut saved = saved.into_iter();
         let [q, k, v, weights] = take(&mut saved);
         let kept = saved.next();
@@ -226,7 +221,7 @@ impl Operation for Attend {
         }
     }
 
-    fn forward_on_cpu(&self, inputs: Vec<FlexTensor>, save: bool) -> Computed<FlexTensor> {
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, save: bool) -> Computed<FlexTensor> {
         if !self.has_loops() {
             return self.forward::<Flex>(inputs, save);
         }
@@ -235,12 +230,7 @@ impl Operation for Attend {
         Computed { outputs: vec![output], saved: vec![q, k, v, weights] }
     }
 
-    fn backward_on_cpu(
-        &self,
-        saved: Vec<FlexTensor>,
-        gradient: FlexTensor,
-        wanted: &[bool],
-    ) -> Vec<Option<FlexTensor>> {
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, wanted: &[bool]) -> InputGradients<Flex> {
         if !self.has_loops() {
             return self.backward::<Flex>(saved, gradient, wanted);
         }

@@ -5,13 +5,13 @@
 
 mod loops;
 
-use burn::backend::Backend;
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Flex};
 use burn::tensor::Tensor;
 
 use crate::cpu::by_dtype;
-use crate::operation::{Computed, Operation, apply, take};
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// What BatchNorm makes of a batch.
 pub(crate) struct Normalised {
@@ -45,19 +45,14 @@ impl Operation for Norm {
         3
     }
 
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, _: bool) -> Computed<FloatTensor<B>> {
+    fn forward<B: Backend>(&self, inputs: Floats<B>, _: bool) -> Computed<FloatTensor<B>> {
         let [x, weight, bias] = take(&mut inputs.into_iter());
         let found = B::batch_norm_train(x.clone(), weight.clone(), bias.clone(), self.eps);
         let output = if self.rectified { B::relu(found.output) } else { found.output };
         computed(output, [x, weight, bias], [found.mean, found.variance])
     }
 
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        _: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>> {
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, _: &[bool]) -> InputGradients<B> {
         let [x, weight, bias, mean, variance] = take(&mut saved.into_iter());
         let gradient = match self.rectified {
             true => {
@@ -70,13 +65,13 @@ impl Operation for Norm {
         [found.x_grad, found.gamma_grad, found.beta_grad].map(Some).into()
     }
 
-    fn forward_on_cpu(&self, inputs: Vec<FlexTensor>, _: bool) -> Computed<FlexTensor> {
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, _: bool) -> Computed<FlexTensor> {
         let [x, weight, bias] = take(&mut inputs.into_iter());
         let [output, mean, variance] = by_dtype!(x, loops::forward([&x, &weight, &bias], *self));
         computed(output, [x, weight, bias], [mean, variance])
     }
 
-    fn backward_on_cpu(&self, saved: Vec<FlexTensor>, gradient: FlexTensor, _: &[bool]) -> Vec<Option<FlexTensor>> {
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, _: &[bool]) -> InputGradients<Flex> {
         let [x, weight, bias, mean, variance] = take(&mut saved.into_iter());
         let saved = [&x, &weight, &bias, &mean, &variance];
         by_dtype!(gradient, loops::backward(saved, &gradient, *self)).map(Some).into()

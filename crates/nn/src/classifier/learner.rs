@@ -48,7 +48,7 @@ impl<C: Classifier> Learner<C> {
         Self::with_buffers(classifier, weights, &classifier.initial_buffers(), optimiser, seed, device)
     }
 
-    /// The same for a network that has been trained before: also from these running statistics.
+    /// Starts training from these weights and running statistics, of a network that has been trained before; `seed` names the dropout.
     pub fn with_buffers(
         classifier: &C,
         weights: &Weights,

@@ -123,7 +123,7 @@ impl<C: Classifier> Model<C> {
     /// The parameters as layers see them; `recording`: with gradients in view.
     pub(crate) fn parameters(&self, recording: bool) -> Parameters {
         let autodiff = if recording { Self::AUTODIFF } else { Autodiff::Off };
-        Parameters::new(&self.flat, self.params.leaves(), &self.buffers, autodiff)
+        Parameters::new(&self.flat, self.params.leaves(), &self.buffers, &self.device, autodiff)
     }
 
     /// The labels of `count` inputs on the device: \[count, 1\]. To be called before the network computes, which a GPU's host should not

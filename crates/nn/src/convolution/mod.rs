@@ -19,7 +19,8 @@ use burn::tensor::Tensor;
 use burn::tensor::ops::ConvOptions;
 
 use self::sizes::Way;
-use crate::operation::{Computed, Operation, apply, take};
+use crate::cpu::by_dtype;
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// How a convolution moves over the image.
 #[derive(Debug, Clone, Copy)]
@@ -57,45 +58,37 @@ impl Operation for Convolve {
         2 + usize::from(self.biased)
     }
 
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, _: bool) -> Computed<FloatTensor<B>> {
+    fn forward<B: Backend>(&self, inputs: Floats<B>, _: bool) -> Computed<FloatTensor<B>> {
         let saved = inputs.clone();
         let mut inputs = inputs.into_iter();
         let [x, weight] = take(&mut inputs);
         Computed { outputs: vec![B::conv2d(x, weight, inputs.next(), self.conv.options())], saved }
     }
 
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        wanted: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>> {
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, wanted: &[bool]) -> InputGradients<B> {
         self.gradients::<B>(&saved, &gradient, wanted, |_| None)
     }
 
-    fn forward_on_cpu(&self, inputs: Vec<FlexTensor>, save: bool) -> Computed<FlexTensor> {
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, save: bool) -> Computed<FlexTensor> {
         let (x, weight, bias) = (&inputs[0], &inputs[1], inputs.get(2));
         let output = match Way::of(x, weight, self.conv) {
-            Some(Way::Dense(geometry)) => dense::forward(x, weight, bias, geometry),
-            Some(Way::Depthwise(geometry)) => depthwise::forward(x, weight, bias, geometry),
+            Some(Way::Dense(geometry)) => by_dtype!(x, dense::outputs(x, weight, bias, geometry)),
+            Some(Way::Depthwise(geometry)) => by_dtype!(x, depthwise::outputs(x, weight, bias, geometry)),
             None => return self.forward::<Flex>(inputs, save),
         };
         Computed { outputs: vec![output], saved: inputs }
     }
 
-    fn backward_on_cpu(
-        &self,
-        saved: Vec<FlexTensor>,
-        gradient: FlexTensor,
-        wanted: &[bool],
-    ) -> Vec<Option<FlexTensor>> {
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, wanted: &[bool]) -> InputGradients<Flex> {
         let (x, weight) = (&saved[0], &saved[1]);
-        self.gradients::<Flex>(&saved, &gradient, wanted, |input| match (input, Way::of(x, weight, self.conv)?) {
-            (0, Way::Dense(geometry)) => Some(dense::input_gradient(weight, &gradient, geometry)),
-            (0, Way::Depthwise(geometry)) => Some(depthwise::input_gradient(weight, &gradient, geometry)),
-            (1, Way::Dense(geometry)) => Some(dense::weight_gradient(x, &gradient, geometry)),
-            (1, Way::Depthwise(geometry)) => Some(depthwise::weight_gradient(x, &gradient, geometry)),
-            _ => None,
+        self.gradients::<Flex>(&saved, &gradient, wanted, |input| {
+            Some(match (input, Way::of(x, weight, self.conv)?) {
+                (0, Way::Dense(geometry)) => by_dtype!(x, dense::inputs(weight, &gradient, geometry)),
+                (0, Way::Depthwise(geometry)) => by_dtype!(x, depthwise::inputs(weight, &gradient, geometry)),
+                (1, Way::Dense(geometry)) => by_dtype!(x, dense::weights(x, &gradient, geometry)),
+                (1, Way::Depthwise(geometry)) => by_dtype!(x, depthwise::weights(x, &gradient, geometry)),
+                _ => return None,
+            })
         })
     }
 }
@@ -109,7 +102,7 @@ impl Convolve {
         gradient: &FloatTensor<B>,
         wanted: &[bool],
         own: impl Fn(usize) -> Option<FloatTensor<B>>,
-    ) -> Vec<Option<FloatTensor<B>>> {
+    ) -> InputGradients<B> {
         let (x, weight, options) = (|| saved[0].clone(), || saved[1].clone(), || self.conv.options());
         let of = |input: usize| match input {
             0 => B::conv2d_x_backward(x(), weight(), gradient.clone(), options()),

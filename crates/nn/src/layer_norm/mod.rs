@@ -4,11 +4,11 @@ mod loops;
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, TensorMetadata};
+use burn::backend::{Backend, Flex, TensorMetadata};
 use burn::tensor::{Shape, Tensor};
 
 use crate::cpu::by_dtype;
-use crate::operation::{Computed, Operation, apply, take};
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last dimension of x [batch, length, d].
 pub(crate) fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) -> Tensor<3> {
@@ -27,7 +27,7 @@ impl Operation for Normalise {
         3
     }
 
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, _: bool) -> Computed<FloatTensor<B>> {
+    fn forward<B: Backend>(&self, inputs: Floats<B>, _: bool) -> Computed<FloatTensor<B>> {
         let [x, weight, bias] = take(&mut inputs.into_iter());
         let mean = B::float_mean_dim(x.clone(), 2);
         let centred = B::float_sub(x, mean);
@@ -38,12 +38,7 @@ impl Operation for Normalise {
         Computed { outputs: vec![output], saved: vec![normalised, factor, weight] }
     }
 
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        _: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>> {
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, _: &[bool]) -> InputGradients<B> {
         let [normalised, factor, weight] = take(&mut saved.into_iter());
         let d_weight = over_rows::<B>(B::float_mul(gradient.clone(), normalised.clone()));
         let d_bias = over_rows::<B>(gradient.clone());
@@ -54,13 +49,13 @@ impl Operation for Normalise {
         [B::float_mul(dx, factor), d_weight, d_bias].map(Some).into()
     }
 
-    fn forward_on_cpu(&self, inputs: Vec<FlexTensor>, _: bool) -> Computed<FlexTensor> {
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, _: bool) -> Computed<FlexTensor> {
         let [x, weight, bias] = take(&mut inputs.into_iter());
         let [output, normalised, factor] = by_dtype!(x, loops::forward([&x, &weight, &bias], self.eps));
         Computed { outputs: vec![output], saved: vec![normalised, factor, weight] }
     }
 
-    fn backward_on_cpu(&self, saved: Vec<FlexTensor>, gradient: FlexTensor, _: &[bool]) -> Vec<Option<FlexTensor>> {
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, _: &[bool]) -> InputGradients<Flex> {
         let [normalised, factor, weight] = take(&mut saved.into_iter());
         by_dtype!(gradient, loops::backward([&normalised, &factor, &weight], &gradient)).map(Some).into()
     }

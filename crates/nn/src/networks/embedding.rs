@@ -3,8 +3,8 @@
 use burn::tensor::{Int, Tensor, TensorData, module};
 use serde::{Deserialize, Serialize};
 
+use crate::Parameters;
 use crate::params::{Init, Param, Scope};
-use crate::{Device, Parameters};
 
 /// How a token's and a position's embedding become one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl TokenEmbedding {
     }
 
     /// Embeds `tokens` [batch, length] at positions 0 and on.
-    pub(super) fn forward(&self, p: &Parameters, tokens: &[u8], length: usize, device: &Device) -> Embedded {
+    pub(super) fn forward(&self, p: &Parameters, tokens: &[u8], length: usize) -> Embedded {
         let (token, position) = (p.get(self.token), p.get(self.position));
         let ([vocabulary, width], [n, _]) = (token.dims(), position.dims());
         let token: Tensor<3> = token.unsqueeze_dim::<3>(0).expand([n, vocabulary, width]);
@@ -55,7 +55,7 @@ impl TokenEmbedding {
             .flat_map(|string| string.iter().enumerate().map(|(i, token)| (i * vocabulary) as i32 + i32::from(*token)))
             .collect();
         let data = TensorData::new(rows, [tokens.len() / length, length]);
-        Embedded { table: pairs.reshape([n * vocabulary, d]), rows: Tensor::from_data(data, device.integers()) }
+        Embedded { table: pairs.reshape([n * vocabulary, d]), rows: Tensor::from_data(data, p.device().integers()) }
     }
 }
 

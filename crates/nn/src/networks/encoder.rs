@@ -8,7 +8,7 @@ use super::embedding::{Embed, TokenEmbedding};
 use super::transformer::{EncoderLayer, encode, stack};
 use crate::layers::{Linear, Recorder, at_least_one, check_heads};
 use crate::params::Scope;
-use crate::{Device, NnError, Parameters};
+use crate::{NnError, Parameters};
 
 /// The encoder's shape. Its parameters have the names of this PyTorch module:
 ///
@@ -91,10 +91,9 @@ impl Encoder {
         &self,
         p: &Parameters,
         strings: &Bits,
-        device: &Device,
         recorder: &mut Recorder,
     ) -> Result<Tensor<2>, NnError> {
-        let embedded = self.embedding.forward(p, strings.data(), strings.n(), device);
+        let embedded = self.embedding.forward(p, strings.data(), strings.n());
         let x = encode(&self.layers, p, &embedded, true, recorder)?;
         let [batch, _, d] = x.dims();
         Ok(self.head.forward(p, x.reshape([batch, d])))

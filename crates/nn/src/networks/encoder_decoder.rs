@@ -10,7 +10,7 @@ use super::transformer::{EncoderLayer, FeedForward, MultiheadAttention, encode, 
 use crate::attention::Mask;
 use crate::layers::{LayerNorm, Linear, Recorder, to_vec};
 use crate::params::{Init, ParamSpec, Scope};
-use crate::{Device, NnError, Parameters};
+use crate::{NnError, Parameters};
 
 /// The decoder's tokens are the bits 0 and 1, and this one before the first.
 const START_TOKEN: u8 = 2;
@@ -133,17 +133,16 @@ impl EncoderDecoder {
         &self,
         p: &Parameters,
         strings: &Bits,
-        device: &Device,
         recorder: &mut Recorder,
     ) -> Result<Tensor<2>, NnError> {
-        let memory = self.encode(p, strings, device, recorder)?;
+        let memory = self.encode(p, strings, recorder)?;
         let n = strings.n();
         let mut tokens = Vec::with_capacity(strings.data().len());
         for parities in prefix_parities(strings).chunks_exact(n) {
             tokens.push(START_TOKEN);
             tokens.extend(parities[..n - 1].iter().map(|parity| *parity as u8));
         }
-        let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n, device));
+        let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n));
         for layer in &self.decoder {
             let past = layer.self_attention.keys_values(p, x.clone());
             let memory = layer.cross_attention.keys_values(p, memory.clone());
@@ -155,9 +154,9 @@ impl EncoderDecoder {
 
     /// strings [batch, n] -> row-major [batch, n], each output computed from the network's own outputs before it, cut at 1/2.
     /// Keys and values of the positions behind are kept, so a string costs n short steps.
-    pub(crate) fn decode(&self, p: &Parameters, strings: &Bits, device: &Device) -> Result<Vec<f32>, NnError> {
+    pub(crate) fn decode(&self, p: &Parameters, strings: &Bits) -> Result<Vec<f32>, NnError> {
         let (batch, n) = (strings.rows(), strings.n());
-        let memory = self.encode(p, strings, device, &mut None)?;
+        let memory = self.encode(p, strings, &mut None)?;
         let memories: Vec<_> =
             self.decoder.iter().map(|layer| layer.cross_attention.keys_values(p, memory.clone())).collect();
         let mut pasts: Vec<Option<(Tensor<3>, Tensor<3>)>> = self.decoder.iter().map(|_| None).collect();
@@ -165,7 +164,7 @@ impl EncoderDecoder {
         let mut tokens = vec![START_TOKEN; batch * n];
         let mut outputs = vec![0.0; batch * n];
         for i in 0..n {
-            let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n, device)).narrow(1, i, 1);
+            let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n)).narrow(1, i, 1);
             for ((layer, past), memory) in self.decoder.iter().zip(&mut pasts).zip(&memories) {
                 let (keys, values) = layer.self_attention.keys_values(p, x.clone());
                 let extended = match past.take() {
@@ -188,14 +187,8 @@ impl EncoderDecoder {
     }
 
     /// strings [batch, n] -> the encoder's memory [batch, n, d]
-    fn encode(
-        &self,
-        p: &Parameters,
-        strings: &Bits,
-        device: &Device,
-        recorder: &mut Recorder,
-    ) -> Result<Tensor<3>, NnError> {
-        let embedded = self.embedding.forward(p, strings.data(), strings.n(), device);
+    fn encode(&self, p: &Parameters, strings: &Bits, recorder: &mut Recorder) -> Result<Tensor<3>, NnError> {
+        let embedded = self.embedding.forward(p, strings.data(), strings.n());
         let x = encode(&self.encoder, p, &embedded, false, recorder)?;
         self.encoder_norm.recorded(p, x, recorder)
     }

@@ -66,7 +66,7 @@ impl ModularTransformer {
         Ok(self.build().1.empty())
     }
 
-    /// Its layers, and the parameters they have.
+    /// The network's layers, and the list of their parameters.
     fn build(&self) -> (Layers, ParamList) {
         let Self { modulus, d, mlp, .. } = *self;
         let normal = |precision: usize| Init::ScaledNormal(1.0 / (precision as f32).sqrt());
@@ -87,7 +87,7 @@ impl ModularTransformer {
     }
 }
 
-/// Its parameters; a linear layer's weight is [out, in].
+/// The network's parameters; a linear layer's weight is [out, in].
 struct Layers {
     embed: Param<2>,
     pos: Param<2>,

@@ -73,7 +73,7 @@ impl Gpt2 {
         self.run(p, batch, None, &mut None, pass)
     }
 
-    /// The same of sequences of which `before` knows the beginning: keys beside values [sequences, tokens, 2d] of each layer. What the
+    /// [`Gpt2::forward`] of sequences of which `before` knows the beginning: keys beside values [sequences, tokens, 2d] of each layer. What the
     /// layers compute of them for this batch's own tokens is added to `recorder`. The last layer is computed at the last tokens only:
     /// nothing else is read.
     pub(super) fn run(

@@ -72,7 +72,7 @@ impl Lstm {
         self.run(p, batch, None, pass)
     }
 
-    /// The same of sequences of which `start` knows the beginning, one state for each layer.
+    /// [`Lstm::forward`] of sequences of which `start` knows the beginning, one state for each layer.
     pub(super) fn run(
         &self,
         p: &Parameters,

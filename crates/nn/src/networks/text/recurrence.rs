@@ -7,7 +7,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice, Tensor};
 
-use crate::operation::{Computed, Operation, apply, take};
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// The parameters of one layer, gates in PyTorch's order: input, forget, cell, output.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl Operation for Lstm {
         4
     }
 
-    fn forward<B: Backend>(&self, inputs: Vec<FloatTensor<B>>, save: bool) -> Computed<FloatTensor<B>> {
+    fn forward<B: Backend>(&self, inputs: Floats<B>, save: bool) -> Computed<FloatTensor<B>> {
         let [inputs, input_weight, state_weight, bias, mut hidden, mut cell] = take(&mut inputs.into_iter());
         let mut saved = vec![inputs.clone(), input_weight.clone(), state_weight.clone()];
         let width = state_weight.shape()[1];
@@ -126,12 +126,7 @@ impl Operation for Lstm {
         Computed { outputs: vec![B::float_cat(outputs, 0), cell], saved }
     }
 
-    fn backward<B: Backend>(
-        &self,
-        saved: Vec<FloatTensor<B>>,
-        gradient: FloatTensor<B>,
-        _: &[bool],
-    ) -> Vec<Option<FloatTensor<B>>> {
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, _: &[bool]) -> InputGradients<B> {
         let mut saved = saved.into_iter();
         let [inputs, input_weight, state_weight] = take(&mut saved);
         let steps: Vec<Step<FloatTensor<B>>> = self.sizes.iter().map(|_| Step::of(take(&mut saved))).collect();
@@ -174,10 +169,7 @@ impl Operation for Lstm {
     /// LibTorch's own layer, which is cuDNN's on a GPU.
     #[cfg(feature = "torch")]
     #[allow(deprecated)] // burn marks its LibTorch backend deprecated; `device.rs` says why we use it
-    fn forward_on_torch(
-        &self,
-        inputs: Vec<FloatTensor<burn::backend::LibTorch>>,
-    ) -> Vec<FloatTensor<burn::backend::LibTorch>> {
+    fn forward_on_torch(&self, inputs: Floats<burn::backend::LibTorch>) -> Floats<burn::backend::LibTorch> {
         let [inputs, input_weight, state_weight, bias, hidden, cell] = take(&mut inputs.into_iter());
         let given = [input_weight, state_weight, bias].map(|given| given.tensor);
         // cuDNN wants all parameters in one piece, PyTorch's second bias, which is zero here, at its end; else it copies them and complains.
