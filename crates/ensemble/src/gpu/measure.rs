@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pudica_data::Bits;
 
-use super::buffers::{Activations, Giver};
+use super::buffers::{Activations, Allocator};
 use super::cuda::{Arg, Cuda, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
 use super::engine::{Gpu, lock};
 use super::forward::{Inputs, Net, int, long, pointer};
@@ -285,7 +285,7 @@ impl Gpu {
         self.measuring.noisy = None;
         cuda.finish()?;
         let own = self.members.len();
-        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Giver::Real(cuda))?;
+        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Allocator::Real(cuda))?;
         self.measuring.room = Some(Room {
             replicas,
             strings,
