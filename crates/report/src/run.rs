@@ -34,7 +34,7 @@ impl Run {
         format!("{} ({})", self.record.label, self.record.id)
     }
 
-    /// What tells it from the other runs of the sweep.
+    /// What differs from the other runs of its sweep.
     pub fn label(&self) -> &str {
         &self.record.label
     }
