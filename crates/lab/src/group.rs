@@ -155,7 +155,7 @@ impl Group<'_> {
     /// Calls the training with a progress that tells how far each run is.
     fn with_progress<T>(&mut self, call: impl FnOnce(&mut dyn Training, &Progress) -> T) -> T {
         let Group { runs, training, listener, stop, told, .. } = self;
-        let step = training.step();
+        let (step, told) = (training.step(), &*told);
         let states: Vec<(usize, Work, f64)> =
             runs.iter().map(|run| (run.place, run.assignment.work, training.loss(run.place))).collect();
         let hear = |ticked: f64| {

@@ -121,7 +121,7 @@ fn length_scaling_fits_what_was_put_in() {
 
 #[test]
 fn a_sweep_that_has_only_begun_can_be_reported() {
-    for recipe in pudica_lab::recipe::builtin_names().into_iter().filter(|name| name.starts_with("hahn/")) {
+    for recipe in pudica_lab::recipe::builtin_names().filter(|name| name.starts_with("hahn/")) {
         let folder = tempfile::tempdir().unwrap();
         let runs = begin(recipe, None, &[], folder.path());
         pudica_report::write(folder.path()).unwrap();

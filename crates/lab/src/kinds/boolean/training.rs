@@ -34,6 +34,9 @@ pub(super) struct NetworkRun {
     lines: Vec<Line>,
 }
 
+/// A run's settings, whose labels it learns, and its checkpoint.
+type Begun<'a> = (RunConfig, Option<&'a Teacher>, Option<&'a [u8]>);
+
 impl BooleanTraining {
     /// Runs in lock-step, from the start or their checkpoints.
     pub(super) fn begin(experiment: &BooleanExperiment, starts: &[RunStart]) -> Result<BooleanTraining> {
@@ -58,11 +61,7 @@ impl BooleanTraining {
         Self::of(experiment, experiment.own_compute(), members)
     }
 
-    fn of(
-        experiment: &BooleanExperiment,
-        compute: &Compute,
-        configs: Vec<(RunConfig, Option<&Teacher>, Option<&[u8]>)>,
-    ) -> Result<BooleanTraining> {
+    fn of(experiment: &BooleanExperiment, compute: &Compute, configs: Vec<Begun>) -> Result<BooleanTraining> {
         let mut runs = Vec::new();
         let mut members = Vec::new();
         for (config, teacher, checkpoint) in configs {

@@ -152,8 +152,8 @@ fn attention(task: &TokenTask, tables: &Tables, set: &TokenSet) -> ByKind {
 
 #[cfg(test)]
 mod tests {
-    use pudica_nn::token_attention::TokenAttention;
     use super::*;
+    use pudica_nn::token_attention::TokenAttention;
 
     const TASK: TokenTask = TokenTask { length: 10, vocabulary: 15, n_s: 2, n_f: 3, n_d: 1, m: 4 };
 
