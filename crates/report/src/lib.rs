@@ -1,7 +1,7 @@
 //! Figures (SVG and PNG) and one self-contained HTML page for a sweep folder.
 //!
-//! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables ([`run`], [`group`],
-//! [`sweep`]); what an experiment shows is one function of [`layouts`], and what was published stands in [`published`].
+//! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables (`run`, `group`,
+//! `sweep`); what an experiment shows is one function of `layouts`, and what was published stands in `published`.
 
 mod figure;
 mod findings;
