@@ -1,14 +1,14 @@
 //! One function, everything asked about it: what the `pudica boolean` command prints.
 
 use crate::complexity::{self, complexity};
-use crate::files::{Table, write_whole};
+use crate::files::Table;
 use crate::function::{RealFunction, real};
 use crate::real_sensitivity::real_sensitivity;
-use crate::sampled::{Budget, Estimate, SampledSensitivity, sample, sample_real};
+use crate::sampled::{Budget, Sampled, SampledSensitivity, sample, sample_real};
 use crate::table::RealTable;
 use crate::{
     BooleanFunction, Convention, Error, Function, MAX_TABLE_VARIABLES, Result, Spectrum, TruthTable, did_you_mean,
-    flip_counts, npy, sensitivity_profile,
+    flip_counts, npy, sensitivity_profile, write_atomically,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -146,7 +146,7 @@ pub enum Quantity {
     /// Exact, up to rounding.
     Exact(f64),
     /// With a confidence interval.
-    Sampled(Estimate),
+    Sampled(Sampled),
 }
 
 impl Quantity {
@@ -154,14 +154,14 @@ impl Quantity {
     pub fn value(&self) -> f64 {
         match self {
             Self::Exact(value) => *value,
-            Self::Sampled(estimate) => estimate.value,
+            Self::Sampled(sampled) => sampled.estimate.mean,
         }
     }
 
     fn scaled(self, factor: f64) -> Self {
         match self {
             Self::Exact(value) => Self::Exact(value * factor),
-            Self::Sampled(estimate) => Self::Sampled(estimate.scaled(factor)),
+            Self::Sampled(sampled) => Self::Sampled(sampled.scaled(factor)),
         }
     }
 }
@@ -451,7 +451,8 @@ impl Analysis {
         self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
         self.spectral_average_sensitivity = Some(spectrum.average_sensitivity());
         match &request.spectrum_file {
-            Some(path) => write_whole(path, |file| npy::write_f64(file, 1 << self.n, spectrum.coefficients())),
+            Some(path) => write_atomically(path, |file| npy::write_f64(file, 1 << self.n, spectrum.coefficients()))
+                .map_err(|source| Error::Io { action: "write", path: path.clone(), source }),
             None => Ok(()),
         }
     }
@@ -482,7 +483,7 @@ impl Analysis {
         self.average_sensitivity = wants(Measure::AverageSensitivity).then(|| quantity(found.average));
         self.influences = wants(Measure::Influences).then(|| found.influences.iter().map(|&i| quantity(i)).collect());
         if wants(Measure::AverageSensitivity) && found.is_boolean {
-            let pm1 = found.average.value;
+            let pm1 = found.average.estimate.mean;
             self.average_sensitivity_by_convention = Some(BothConventions { pm1, zero_one: pm1 / 4.0 });
         }
         self.precision_reached = Some(found.precise);

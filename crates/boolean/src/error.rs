@@ -40,7 +40,7 @@ pub enum Error {
         problem: String,
     },
     /// The operating system refused to read or write a file.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {}", path.display(), crate::atomic::sentence(source))]
     Io {
         /// "read" or "write".
         action: &'static str,

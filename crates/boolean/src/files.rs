@@ -1,11 +1,11 @@
-//! Truth tables from files, and results into files.
+//! Truth tables from files.
 
 use crate::memory::Array;
 use crate::npy::{self, Header, Type};
 use crate::table::{RealTable, TruthTable};
 use crate::{Error, MAX_TABLE_VARIABLES, Result, memory};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// How a table is written down.
@@ -202,28 +202,10 @@ fn for_each_byte(
     }
 }
 
-/// Writes a file whole or not at all: into a neighbour first, which takes the name once it is safely on disk.
-pub fn write_whole(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    let scratch = path.with_file_name(name);
-    let written = || -> io::Result<()> {
-        let mut writer = BufWriter::with_capacity(1 << 20, File::create(&scratch)?);
-        write(&mut writer)?;
-        writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&scratch, path)
-    };
-    written().map_err(|source| {
-        let _ = std::fs::remove_file(&scratch); // it may not exist
-        Error::Io { action: "write", path: path.into(), source }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Named;
-    use std::io::Write;
 
     fn read(name: &str, bytes: &[u8]) -> Result<Table> {
         let folder = tempfile::tempdir().unwrap();
@@ -289,20 +271,5 @@ mod tests {
                 .to_string()
                 .starts_with("cannot read /no/such/file")
         );
-    }
-
-    #[test]
-    fn a_failed_write_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.npy");
-        let result = write_whole(&path, |writer| {
-            writer.write_all(b"half")?;
-            Err(io::Error::other("disk full"))
-        });
-        assert!(result.unwrap_err().to_string().contains("disk full"));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(write_whole(Path::new("/no/such/folder/x"), |_| Ok(())).is_err());
-        write_whole(&path, |writer| writer.write_all(b"whole")).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
     }
 }

@@ -14,6 +14,7 @@
 //! Inputs are bits; x1 is the most significant bit of a row of the table. Values are read in one of two [`Convention`]s.
 
 pub mod analysis;
+pub mod atomic;
 pub mod bits;
 pub mod comparison;
 pub mod complexity;
@@ -35,6 +36,7 @@ pub mod table;
 pub mod vertical;
 pub mod walsh;
 
+pub use atomic::write_atomically;
 pub use bits::Bits;
 pub use convention::Convention;
 pub use error::{Error, Result, did_you_mean, nearest};

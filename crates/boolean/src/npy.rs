@@ -93,14 +93,29 @@ fn parse_header(header: &str) -> Result<Header, String> {
 
 /// Writes `count` 64-bit floats as a one-dimensional array.
 pub fn write_f64(writer: &mut impl Write, count: u64, values: impl Iterator<Item = f64>) -> io::Result<()> {
-    let dictionary = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({count},), }}");
+    write_header(writer, "<f8", &[count])?;
+    values.into_iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
+}
+
+/// Writes bytes as an array of this shape.
+pub fn write_u8(writer: &mut impl Write, shape: &[u64], bytes: &[u8]) -> io::Result<()> {
+    write_header(writer, "|u1", shape)?;
+    writer.write_all(bytes)
+}
+
+fn write_header(writer: &mut impl Write, descr: &str, shape: &[u64]) -> io::Result<()> {
+    // A tuple of one needs its comma.
+    let shape = match shape {
+        [one] => format!("{one},"),
+        many => many.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let dictionary = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
     // Magic, version, length and header end on a multiple of 64, after a newline.
     let padded = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
     writer.write_all(MAGIC)?;
     writer.write_all(&[1, 0])?;
     writer.write_all(&(padded as u16).to_le_bytes())?;
-    writeln!(writer, "{dictionary:<width$}", width = padded - 1)?;
-    values.into_iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
+    writeln!(writer, "{dictionary:<width$}", width = padded - 1)
 }
 
 #[cfg(test)]
@@ -115,6 +130,12 @@ mod tests {
         let mut rest = &file[..];
         assert_eq!(read_header(&mut rest).unwrap(), Header { dtype: Type::F64, values: 4, shape: vec![4] });
         assert_eq!(rest[8..16], (-2.0f64).to_le_bytes());
+
+        let mut file = Vec::new();
+        write_u8(&mut file, &[2, 1, 3], &[1, 2, 3, 4, 5, 6]).unwrap();
+        let mut rest = &file[..];
+        assert_eq!(read_header(&mut rest).unwrap(), Header { dtype: Type::U8, values: 6, shape: vec![2, 1, 3] });
+        assert_eq!((rest, (file.len() - 6) % 64), (&[1, 2, 3, 4, 5, 6][..], 0));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::machine::Machine;
 use crate::text::{number, seconds};
 use clap::{Args, Subcommand};
-use pudica_lab::{Rates, RunConfig, time};
+use pudica_lab::kinds::boolean::{self, BooleanExperiment, Rates, RunConfig, time};
 use serde_json::json;
 use std::error::Error;
 use std::time::Duration;
@@ -76,9 +76,16 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.train.batch = encoder.batch;
     config.validate()?;
     let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
-    let trainer = encoder.machine.trainer()?;
-    let timing = time(&config, encoder.replicas.into(), &trainer, budget)?;
-    let most = trainer.ceilings()?;
+    let mut settings = boolean::KIND.defaults();
+    for (_, change) in encoder.machine.flags(&settings)? {
+        if let Some((key, value)) = change.split_once('=') {
+            settings.set(key, value.into())?;
+        }
+    }
+    let compute = boolean::KIND.resolve(&settings)?.compute().ok_or("nothing says what to compute on")?;
+    let experiment = BooleanExperiment::new(None).on(&compute);
+    let timing = time(&config, encoder.replicas.into(), &experiment, budget)?;
+    let most = experiment.ceilings()?;
     let Encoder { n, batch, d, layers, heads, .. } = encoder;
     if encoder.json {
         let rates = |rates: Option<Rates>| {

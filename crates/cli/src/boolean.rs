@@ -7,7 +7,7 @@ use pudica_boolean::analysis::{Analysis, Method, Quantity, Request, Subject, ana
 use pudica_boolean::comparison::{Comparison, LowerBound, compare};
 use pudica_boolean::files::{Table, TableFormat, read_table};
 use pudica_boolean::named::CATALOGUE;
-use pudica_boolean::sampled::{Budget, Precision};
+use pudica_boolean::sampled::{Budget, Precision, Sampled};
 use pudica_boolean::{Convention, Error, Expression, Function, Named, TruthTable};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -346,9 +346,9 @@ fn print(analysis: &Analysis) {
 fn show(quantity: &Quantity) -> String {
     match quantity {
         Quantity::Exact(value) => number(*value),
-        Quantity::Sampled(estimate) => {
-            let [low, high] = estimate.ci95.map(number);
-            format!("{}  [{low}, {high}]  from {} inputs", number(estimate.value), grouped(estimate.samples))
+        Quantity::Sampled(Sampled { estimate, ci95 }) => {
+            let [low, high] = ci95.map(number);
+            format!("{}  [{low}, {high}]  from {} inputs", number(estimate.mean), grouped(estimate.samples))
         }
     }
 }

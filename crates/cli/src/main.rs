@@ -6,16 +6,11 @@ mod bounds;
 mod construct;
 mod data;
 mod download;
+mod experiments;
 mod fetch;
-mod grokking;
-mod lab;
 mod machine;
-mod plans;
 mod progress;
-mod spectra;
 mod spectrum;
-mod study;
-mod synthetic;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -25,9 +20,15 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The program's version and the commit it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
+/// The program, for the record of what it makes.
+pub(crate) const PROGRAM: &str = concat!("pudica ", env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
 /// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
 #[derive(Parser)]
-#[command(name = "pudica", version, max_term_width = 110, after_help = EXAMPLES)]
+#[command(name = "pudica", version = VERSION, max_term_width = 110, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -48,10 +49,11 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    List(lab::List),
-    Show(lab::Show),
-    Run(lab::Run),
-    Report(lab::Report),
+    List(experiments::List),
+    Show(experiments::Show),
+    Run(experiments::Run),
+    Report(experiments::Report),
+    Settings(experiments::SettingsOf),
     Bench(bench::Arguments),
     Boolean(boolean::Arguments),
     Bounds(bounds::Arguments),
@@ -70,10 +72,11 @@ enum Ending {
 fn main() -> ExitCode {
     end_quietly_when_the_reader_leaves();
     let result = match Arguments::parse().command {
-        Command::List(arguments) => lab::list(&arguments),
-        Command::Show(arguments) => lab::show(&arguments),
-        Command::Run(arguments) => lab::run(&arguments),
-        Command::Report(arguments) => lab::report(&arguments),
+        Command::List(arguments) => experiments::list(&arguments),
+        Command::Show(arguments) => experiments::show(&arguments),
+        Command::Run(arguments) => experiments::run(&arguments),
+        Command::Report(arguments) => experiments::report(&arguments),
+        Command::Settings(arguments) => experiments::settings(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Boolean(arguments) => boolean::run(&arguments),
         Command::Bounds(arguments) => bounds::run(&arguments),

@@ -1,6 +1,6 @@
 //! What a report says: figures, tables, the statistics behind them, and how numbers are written.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 use serde_json::{Map, Value};
 
 use crate::figure::Figure;
@@ -123,9 +123,7 @@ pub fn with_count(mean: Option<Mean>) -> String {
 /// A mean ± one standard error.
 pub fn with_error(mean: Option<Mean>) -> String {
     match mean {
-        Some(mean) if mean.count > 1 || mean.std_error > 0.0 => {
-            format!("{} ± {}", number(mean.mean), number(mean.std_error))
-        }
+        Some(mean) if mean.std_error > 0.0 => format!("{} ± {}", number(mean.mean), number(mean.std_error)),
         mean => plain(mean),
     }
 }

@@ -10,13 +10,12 @@ mod layouts;
 mod page;
 mod published;
 mod run;
-mod store;
 mod sweep;
 
 use std::path::{Path, PathBuf};
 
-use pudica_lab::store::write_atomically;
-use pudica_lab::{Error, Result, Tally};
+use pudica_lab::store::write_bytes;
+use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
 
 pub use layouts::layouts;
@@ -37,17 +36,18 @@ pub struct Report {
 
 /// Writes the tables of results, `summary.json`, `figures/` and `report.html` into a sweep folder.
 pub fn write(folder: &Path) -> Result<Report> {
-    let stored = store::Sweep::read(folder)?;
-    store::write_results(folder, &stored)?;
-    let sweep = Sweep::read(stored)?;
+    let stored = SweepFolder::open(folder)?;
+    let runs = stored.runs()?;
+    write_results(folder, stored.record(), &runs)?;
+    let sweep = Sweep::read(stored.record().clone(), runs)?;
     let findings = layouts::findings(&sweep);
 
     let mut summary = sweep.heading();
     summary.extend(findings.summary.clone());
-    write_file(&folder.join("summary.json"), format!("{:#}\n", Value::from(summary)).as_bytes())?;
+    write_bytes(&folder.join("summary.json"), format!("{:#}\n", Value::from(summary)).as_bytes())?;
     let figures = write_figures(folder, &findings.figures)?;
     let page = folder.join("report.html");
-    write_file(&page, page::of(&sweep, &findings).as_bytes())?;
+    write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
     Ok(Report { page, figures, tally: sweep.tally() })
 }
 
@@ -59,16 +59,12 @@ fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<Vec<PathBuf>> {
     for drawn in drawn {
         let svg = drawn.figure.svg();
         let path = folder.join(format!("{}.svg", drawn.file));
-        write_file(&path, svg.as_bytes())?;
+        write_bytes(&path, svg.as_bytes())?;
         let png = figure::png::render(&svg).map_err(|error| io("draw", &path)(std::io::Error::other(error)))?;
-        write_file(&path.with_extension("png"), &png)?;
+        write_bytes(&path.with_extension("png"), &png)?;
         figures.push(path);
     }
     Ok(figures)
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_atomically(path, |scratch| std::fs::write(scratch, bytes).map_err(io("write", path)))
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {

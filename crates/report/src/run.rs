@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pudica_lab::statistics::Mean;
 use pudica_lab::{Outcome, Result, RunSummary};
+use pudica_statistics::Mean;
 use serde_json::{Map, Value};
 
-use crate::store::{self, RunRecord};
+use pudica_lab::store::{RunRecord, SweepRun};
 
 /// A run that has at least begun.
 pub struct Run {
@@ -16,28 +16,27 @@ pub struct Run {
     pub settings: Map<String, Value>,
     /// Its outcome, if it has ended.
     pub summary: Option<RunSummary>,
-    label: String,
     lines: Numbers,
 }
 
 impl Run {
     /// Reads what the run has logged so far.
-    pub fn read(run: store::Run) -> Result<Run> {
+    pub fn read(run: SweepRun) -> Result<Run> {
         let setting = |key: String| run.settings.get(&key).cloned().map(|value| (key, value));
         let settings = run.settings.keys().into_iter().map(setting).collect::<Result<_>>()?;
         let mut lines = Numbers::default();
         run.lines()?.iter().for_each(|line| lines.add(line));
-        Ok(Run { record: run.record, settings, summary: run.summary, label: run.label, lines })
+        Ok(Run { record: run.record, settings, summary: run.summary, lines })
     }
 
     /// Its name for people, with its id.
     pub fn name(&self) -> String {
-        format!("{} ({})", self.label, self.record.id)
+        format!("{} ({})", self.record.label, self.record.id)
     }
 
-    /// What differs from the other runs of its sweep.
+    /// What tells it from the other runs of the sweep.
     pub fn label(&self) -> &str {
-        &self.label
+        &self.record.label
     }
 
     /// A setting as text; empty where there is no such setting.

@@ -1,13 +1,13 @@
 //! A sweep as layouts see it: runs that count, and why others do not.
 
+use pudica_lab::Result;
 use pudica_lab::events::Tally;
-use pudica_lab::statistics::{Mean, mean};
-use pudica_lab::{Outcome, Result};
+use pudica_lab::store::{SweepRecord, SweepRun};
+use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
 use crate::group::{Group, groups};
 use crate::run::Run;
-use crate::store::{self, SweepRecord};
 
 /// A sweep and its runs.
 pub struct Sweep {
@@ -19,14 +19,13 @@ pub struct Sweep {
 
 impl Sweep {
     /// Reads what the runs have logged.
-    pub fn read(stored: store::Sweep) -> Result<Sweep> {
-        let runs = stored.runs.into_iter().map(Run::read).collect::<Result<_>>()?;
-        Ok(Sweep { record: stored.record, runs })
+    pub fn read(record: SweepRecord, runs: Vec<SweepRun>) -> Result<Sweep> {
+        Ok(Sweep { record, runs: runs.into_iter().map(Run::read).collect::<Result<_>>()? })
     }
 
     /// Whether the recipe is one of ours, not a user's own.
     pub fn is_builtin(&self) -> bool {
-        store::is_builtin(&self.record.recipe)
+        pudica_lab::recipe::builtin(&self.record.recipe).is_some()
     }
 
     /// Whether this is the published experiment, nothing changed.
@@ -71,18 +70,7 @@ impl Sweep {
 
     /// How the runs stand.
     pub fn tally(&self) -> Tally {
-        let mut tally = Tally { runs: self.record.runs.len(), ..Tally::default() };
-        for summary in self.runs.iter().filter_map(|run| run.summary.as_ref()) {
-            *match (summary.outcome, summary.converged) {
-                (Outcome::Finished, true) => &mut tally.converged,
-                (Outcome::Finished, false) => &mut tally.discarded,
-                (Outcome::Failed, _) => &mut tally.failed,
-                (Outcome::Skipped, _) => &mut tally.skipped,
-            } += 1;
-            tally.seconds += summary.seconds;
-        }
-        tally.remaining = tally.runs - tally.converged - tally.discarded - tally.failed - tally.skipped;
-        tally
+        Tally::of(self.record.runs.len(), self.runs.iter().filter_map(|run| run.summary.as_ref()))
     }
 
     /// The small print of every figure.

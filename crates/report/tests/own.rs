@@ -1,4 +1,4 @@
-//! Sweeps whose recipe names no layout, of a kind that has none.
+//! Sweeps of any kind whose recipe asks for the plain table of runs.
 
 mod common;
 
@@ -8,8 +8,12 @@ use serde_json::json;
 #[test]
 fn runs_without_a_layout_are_a_table() {
     let folder = tempfile::tempdir().unwrap();
-    let runs =
-        begin_by_hand("new", "", &[json!({"seed": 0, "width": 4}), json!({"seed": 0, "width": 8})], folder.path());
+    let runs = begin_by_hand(
+        "spectra",
+        "runs",
+        &[json!({"heads": 4, "width": 4}), json!({"heads": 4, "width": 8})],
+        folder.path(),
+    );
     runs[0].log([json!({"step": 1, "loss": 0.5})]);
     runs[0].finish(true, json!({"accuracy": 0.75, "accuracy_std_error": 0.02}), json!({}));
     runs[1].log([]);

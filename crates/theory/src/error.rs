@@ -14,7 +14,7 @@ pub enum TheoryError {
     #[error("{0}")]
     Argument(String),
     /// A file could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {}", path.display(), pudica_boolean::atomic::sentence(source))]
     Io {
         /// "read" or "write".
         action: &'static str,

@@ -1,8 +1,10 @@
 //! Encoders in safetensors files that say by themselves what they are.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
 
+use pudica_boolean::write_atomically;
 use pudica_nn::{Architecture, Embed, EncoderConfig, Weights};
 use safetensors::SafeTensors;
 
@@ -18,7 +20,7 @@ pub fn save_encoder(path: &Path, config: &EncoderConfig, weights: &Weights) -> R
     let tensors = SafeTensors::deserialize(&bytes).map_err(unwritable)?;
     let metadata = HashMap::from([(HEADS.to_string(), config.heads.to_string())]);
     let bytes = safetensors::serialize(tensors.tensors(), Some(metadata)).map_err(unwritable)?;
-    std::fs::write(path, bytes).map_err(TheoryError::io("write", path))
+    write_atomically(path, |file| file.write_all(&bytes)).map_err(TheoryError::io("write", path))
 }
 
 /// Reads an encoder: its shape from the shapes of its tensors, its heads from `heads`, the metadata, or else 2 (1 where the width

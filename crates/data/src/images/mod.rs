@@ -26,7 +26,7 @@ mod svhn;
 pub use any::read_any;
 #[cfg(feature = "text")]
 pub(crate) use bytes::Bytes;
-pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Split, Verdict};
+pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Verdict};
 pub use checksum::md5_of_content;
 pub use cifar::read_cifar;
 pub use cifar10_c::read_cifar10_c;
@@ -57,6 +57,11 @@ impl ImagesError {
     /// The error of this file or folder.
     pub fn new(path: &Path, problem: impl Into<String>) -> Self {
         Self { path: path.to_path_buf(), problem: problem.into() }
+    }
+
+    /// That the system refused to write it.
+    pub(crate) fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::new(path, format!("cannot be written: {}", pudica_boolean::atomic::sentence(&error)))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::bytes::Bytes;
 use super::{Images, ImagesError, ImagesResult, Shape};
-use pudica_boolean::npy::{Header, Type, read_header};
-use std::io::Write;
+use pudica_boolean::npy::{Header, Type, read_header, write_u8};
+use pudica_boolean::write_atomically;
 use std::ops::Range;
 use std::path::Path;
 
@@ -59,20 +59,11 @@ fn header_of_bytes(file: &mut Bytes) -> ImagesResult<Header> {
 /// Writes pixels \[count, height, width, channels\] and labels \[count\] as [`read_npy`] reads them.
 pub fn write_npy(set: &Images, images: &Path, labels: &Path) -> ImagesResult<()> {
     let Shape { height, width, channels } = set.shape();
-    write_bytes(images, &format!("{}, {height}, {width}, {channels}", set.count()), set.pixels())?;
-    write_bytes(labels, &format!("{},", set.count()), set.labels())
+    write_bytes(images, &[set.count(), height, width, channels], set.pixels())?;
+    write_bytes(labels, &[set.count()], set.labels())
 }
 
-fn write_bytes(path: &Path, shape: &str, bytes: &[u8]) -> ImagesResult<()> {
-    let dictionary = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({shape}), }}");
-    // Magic, version, length and header end on a multiple of 64, after a newline.
-    let padded = (10 + dictionary.len() + 1).next_multiple_of(64) - 10;
-    let mut start = b"\x93NUMPY\x01\x00".to_vec();
-    start.extend((padded as u16).to_le_bytes());
-    start.extend(format!("{dictionary:<width$}\n", width = padded - 1).bytes());
-    let written = std::fs::File::create(path).and_then(|mut file| {
-        file.write_all(&start)?;
-        file.write_all(bytes)
-    });
-    written.map_err(|error| ImagesError::new(path, format!("cannot be written: {error}")))
+fn write_bytes(path: &Path, shape: &[usize], bytes: &[u8]) -> ImagesResult<()> {
+    let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
+    write_atomically(path, |file| write_u8(file, &shape, bytes)).map_err(ImagesError::unwritable(path))
 }

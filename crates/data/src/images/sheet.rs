@@ -1,6 +1,7 @@
 //! Many images as one picture.
 
 use super::{Images, ImagesError, ImagesResult};
+use pudica_boolean::write_atomically;
 use std::path::Path;
 
 /// Images in rows, on white, with a gap between them.
@@ -61,13 +62,19 @@ impl ContactSheet {
 
     /// Writes the sheet as a PNG.
     pub fn write_png(&self, path: &Path) -> ImagesResult<()> {
-        let wrong = |problem: String| ImagesError::new(path, format!("cannot be written: {problem}"));
-        let size = |length: usize| u32::try_from(length).map_err(|_| wrong(format!("{length} pixels are too many")));
-        let file = std::fs::File::create(path).map_err(|error| wrong(error.to_string()))?;
-        let mut encoder = png::Encoder::new(std::io::BufWriter::new(file), size(self.width)?, size(self.height)?);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        let mut writer = encoder.write_header().map_err(|error| wrong(error.to_string()))?;
-        writer.write_image_data(&self.pixels).and_then(|()| writer.finish()).map_err(|error| wrong(error.to_string()))
+        let size = |length: usize| {
+            u32::try_from(length)
+                .map_err(|_| ImagesError::new(path, format!("cannot be written: {length} pixels are too many")))
+        };
+        let (width, height) = (size(self.width)?, size(self.height)?);
+        write_atomically(path, |file| {
+            let mut encoder = png::Encoder::new(file, width, height);
+            encoder.set_color(png::ColorType::Rgb);
+            encoder.set_depth(png::BitDepth::Eight);
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(&self.pixels)?;
+            Ok(writer.finish()?)
+        })
+        .map_err(ImagesError::unwritable(path))
     }
 }

@@ -1,7 +1,6 @@
 //! A table of named, typed columns, written as CSV and as Parquet.
 
-use std::fs::File;
-use std::path::Path;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
@@ -10,8 +9,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
-
-use crate::error::{Error, Result};
 
 /// The cells of one column; a missing value is `None`.
 pub(super) enum Cells {
@@ -32,7 +29,7 @@ impl Table {
         self.columns.push((name.into(), cells));
     }
 
-    fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         match self.columns.first() {
             Some((_, Cells::Text(cells))) => cells.len(),
             Some((_, Cells::Whole(cells))) => cells.len(),
@@ -42,33 +39,27 @@ impl Table {
         }
     }
 
-    pub fn write_csv(&self, path: &Path) -> Result<()> {
-        let failed = |error: csv::Error| Error::Io { action: "write", path: path.into(), source: error.into() };
-        let mut writer = csv::Writer::from_path(path).map_err(failed)?;
-        writer.write_record(self.columns.iter().map(|(name, _)| name)).map_err(failed)?;
+    pub fn write_csv(&self, file: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(file);
+        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
         for row in 0..self.rows() {
-            writer.write_record(self.columns.iter().map(|(_, cells)| cells.text(row))).map_err(failed)?;
+            writer.write_record(self.columns.iter().map(|(_, cells)| cells.text(row)))?;
         }
-        writer.flush().map_err(Error::io("write", path))
+        writer.flush()
     }
 
-    pub fn write_parquet(&self, path: &Path) -> Result<()> {
-        let file = File::create(path).map_err(Error::io("write", path))?;
-        self.parquet_into(file).map_err(|error| Error::Io {
-            action: "write",
-            path: path.into(),
+    pub fn write_parquet(&self, file: impl Write + Send) -> io::Result<()> {
+        self.parquet_into(file).map_err(|error| match error {
             // The library wraps the system's error; unwrapping it keeps "the disk is full" recognisable.
-            source: match error {
-                ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-                    Ok(source) => *source,
-                    Err(other) => std::io::Error::other(other),
-                },
-                other => std::io::Error::other(other),
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => *source,
+                Err(other) => io::Error::other(other),
             },
+            other => io::Error::other(other),
         })
     }
 
-    fn parquet_into(&self, file: File) -> Result<(), ParquetError> {
+    fn parquet_into(&self, file: impl Write + Send) -> Result<(), ParquetError> {
         let fields = self.columns.iter().map(|(name, cells)| cells.parquet_type(name)).collect::<Result<_, _>>()?;
         let schema = Arc::new(Type::group_type_builder("results").with_fields(fields).build()?);
         let properties = Arc::new(WriterProperties::builder().build());
@@ -116,7 +107,7 @@ impl Cells {
 }
 
 fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     cells: &[Option<T::T>],
 ) -> Result<(), ParquetError> {
     let values: Vec<T::T> = cells.iter().flatten().cloned().collect();
@@ -139,14 +130,16 @@ mod tests {
         table.add("n", Cells::Whole(vec![Some(4), Some(5)]));
         table.add("loss", Cells::Real(vec![None, Some(0.1 + 0.2)]));
         table.add("ok", Cells::Flag(vec![Some(true), None]));
-        let folder = tempfile::tempdir().unwrap();
-        let (csv, parquet) = (folder.path().join("t.csv"), folder.path().join("t.parquet"));
-        table.write_csv(&csv).unwrap();
-        let text = std::fs::read_to_string(csv).unwrap();
-        assert_eq!(text, "name,n,loss,ok\n\"a, \"\"b\"\"\",4,,true\n,5,0.30000000000000004,\n");
+        let mut csv = Vec::new();
+        table.write_csv(&mut csv).unwrap();
+        assert_eq!(
+            String::from_utf8(csv).unwrap(),
+            "name,n,loss,ok\n\"a, \"\"b\"\"\",4,,true\n,5,0.30000000000000004,\n"
+        );
 
-        table.write_parquet(&parquet).unwrap();
-        let reader = SerializedFileReader::new(File::open(parquet).unwrap()).unwrap();
+        let mut parquet = tempfile::tempfile().unwrap();
+        table.write_parquet(&mut parquet).unwrap();
+        let reader = SerializedFileReader::new(parquet).unwrap();
         let rows: Vec<Vec<Field>> = reader
             .get_row_iter(None)
             .unwrap()

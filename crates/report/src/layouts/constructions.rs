@@ -1,6 +1,6 @@
 //! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
 use super::title_of;

@@ -1,6 +1,6 @@
 //! Measures while PARITY is learnt, aligned at convergence: Figures 3, 12, 13 and 14.
 
-use pudica_lab::statistics::{AlignedPoint, Curve, align, mean};
+use pudica_statistics::{AlignedPoint, Curve, align, mean};
 use serde_json::{Map, json};
 
 use crate::figure::colour::{PALETTE, point};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pudica_lab::statistics::{Mean, mean};
+use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
 use crate::figure::colour::point;

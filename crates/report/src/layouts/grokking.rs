@@ -1,7 +1,7 @@
 //! `vasudeva/grokking`: whether sensitivity falls before the test accuracy rises.
 
-use pudica_lab::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISED, SMOOTHING};
-use pudica_lab::statistics::Mean;
+use pudica_lab::kinds::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISED, SMOOTHING};
+use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
 use crate::figure::colour::PALETTE;
@@ -26,7 +26,7 @@ const LAGS: [(&str, &str, [&str; 2]); 2] = [
     ("lag_of_halves", "lag between the halves", ["sensitivity_fall_half", "test_rise_half"]),
 ];
 
-/// The quantities of which the last value is given.
+/// What is told of the last epoch.
 const QUANTITIES: [&str; 6] =
     ["train_loss", "train_accuracy", "test_loss", "test_accuracy", "sensitivity", "weight_norm"];
 

@@ -1,6 +1,6 @@
 //! Measures against the input length: Figures 1, 5, 6, 7, 8, 11 and Table 2.
 
-use pudica_lab::statistics::{Line, linregress};
+use pudica_statistics::{Line, linregress};
 use serde_json::{Map, Value, json};
 
 use super::{legend_of, title_of};

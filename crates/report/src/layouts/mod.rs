@@ -21,7 +21,8 @@ use crate::sweep::Sweep;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by.
-static LAYOUTS: [(&str, Layout); 14] = [
+static LAYOUTS: [(&str, Layout); 15] = [
+    ("runs", own::findings),
     ("length-scaling", lengths::scaling),
     ("long-lengths", lengths::long),
     ("scratchpad", lengths::scratchpad),
@@ -38,15 +39,6 @@ static LAYOUTS: [(&str, Layout); 14] = [
     ("spectra", spectra::findings),
 ];
 
-/// The layout of runs of a kind whose recipe names none, or one of an earlier version; of all others, [`own`].
-const OF_KINDS: [(&str, &str); 5] = [
-    ("classifier", "classifier"),
-    ("study", "classifier"), // the same in folders of format 1
-    ("grokking", "grokking"),
-    ("tokens", "tokens"),
-    ("spectra", "spectra"),
-];
-
 /// The words that a recipe's `figures` may have.
 pub fn layouts() -> impl Iterator<Item = &'static str> {
     LAYOUTS.iter().map(|(name, _)| *name)
@@ -55,8 +47,7 @@ pub fn layouts() -> impl Iterator<Item = &'static str> {
 /// The findings of a sweep, by the layout its recipe names.
 pub fn findings(sweep: &Sweep) -> Findings {
     let named = |word: &str| LAYOUTS.iter().find(|(name, _)| *name == word).map(|(_, layout)| *layout);
-    let of_kind = || OF_KINDS.iter().find(|(kind, _)| *kind == sweep.record.kind).and_then(|(_, word)| named(word));
-    let layout = named(&sweep.record.figures).or_else(of_kind).unwrap_or(own::findings);
+    let layout = named(&sweep.record.figures).unwrap_or(own::findings);
     let mut findings = layout(sweep);
     for figure in findings.figures.iter_mut().map(|drawn| &mut drawn.figure) {
         if figure.note.is_empty() {
@@ -76,5 +67,19 @@ fn title_of(target: &str) -> String {
     match target {
         "parity" | "majority" | "first" | "mean" => target.to_uppercase(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_that_recipes_may_use_are_the_layouts() {
+        let mut drawn: Vec<&str> = layouts().collect();
+        let mut known = pudica_lab::recipe::FIGURES.to_vec();
+        drawn.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(drawn, known);
     }
 }

@@ -1,7 +1,7 @@
 //! `vasudeva/spectra`: which architecture puts more weight on low degrees. Every panel is a kernel at a depth, every colour an
 //! architecture.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 use serde_json::{Value, json};
 
 use crate::figure::colour::{PALETTE, point};

@@ -1,6 +1,6 @@
 //! `vasudeva/synthetic`: which tokens one attention layer uses.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
 use crate::figure::colour::PALETTE;
@@ -52,7 +52,7 @@ impl Setting<'_> {
 
 const PREDICTORS: [&str; 2] = ["sparse", "frequent"];
 
-/// The quantities of which the last value is given.
+/// What is told of the end of training.
 const FINAL: [&str; 11] = [
     "train_loss",
     "train_accuracy",

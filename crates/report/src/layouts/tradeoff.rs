@@ -1,6 +1,6 @@
 //! LayerNorm blowup against parameter norm: Figures 2, 9 and 10.
 
-use pudica_lab::statistics::{Line, linregress};
+use pudica_statistics::{Line, linregress};
 use serde_json::{Map, Value, json};
 
 use super::{legend_of, title_of};

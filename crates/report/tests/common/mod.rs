@@ -4,12 +4,10 @@
 
 use std::path::Path;
 
-use pudica_lab::config::Configuration;
-use pudica_lab::grokking::GrokkingConfig;
-use pudica_lab::recipe::Kind;
+use pudica_lab::plan::{labels, varying};
+use pudica_lab::settings::flatten;
 use pudica_lab::store::{FORMAT, RunFolder};
-use pudica_lab::study::StudyConfig;
-use pudica_lab::{Outcome, Plan, Recipe, RunConfig, RunSummary, SweepFolder};
+use pudica_lab::{Kind, Outcome, Plan, Recipe, Request, RunSummary, Settings, SweepFolder};
 use serde_json::{Map, Value, json};
 
 /// A run that is planned and not begun.
@@ -17,26 +15,21 @@ pub struct Planned {
     pub id: String,
     /// As in config.json.
     pub settings: Value,
+    stored: Settings,
     folder: RunFolder,
 }
 
 /// Begins the sweep of a built-in recipe in a folder.
 pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
     let recipe = Recipe::find(recipe).unwrap();
-    match recipe.kind {
-        Kind::Boolean => begin_as::<RunConfig>(&recipe, scale, overrides, folder),
-        Kind::Study => begin_as::<StudyConfig>(&recipe, scale, overrides, folder),
-        Kind::Grokking => begin_as::<GrokkingConfig>(&recipe, scale, overrides, folder),
-    }
-}
-
-fn begin_as<C: Configuration>(recipe: &Recipe, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
-    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
-    let plan: Plan<C> = Plan::new(recipe, scale, &overrides).unwrap();
-    let claimed = SweepFolder::claim(folder, &plan).unwrap();
-    let planned = |run: &pudica_lab::plan::PlannedRun<C>| Planned {
+    let overrides = overrides.iter().map(|text| text.to_string()).collect();
+    let plan =
+        Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();
+    let claimed = SweepFolder::claim(folder, &plan, "test", &mut Vec::new()).unwrap();
+    let planned = |run: &pudica_lab::plan::PlannedRun| Planned {
         id: run.id.clone(),
-        settings: serde_json::to_value(&run.config).unwrap(),
+        settings: run.settings.tree().clone(),
+        stored: run.settings.clone(),
         folder: claimed.run(&run.id),
     };
     plan.runs.iter().map(planned).collect()
@@ -44,14 +37,23 @@ fn begin_as<C: Configuration>(recipe: &Recipe, scale: Option<&str>, overrides: &
 
 /// Begins a sweep of a kind, with runs of these settings: by hand, as any program could.
 pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
-    let planned = |(place, settings): (usize, &Value)| {
-        let id = format!("run{place}");
-        Planned { settings: settings.clone(), folder: RunFolder::new(folder.join("runs").join(&id)), id }
+    let kind = Kind::find(kind).unwrap();
+    let planned = |given: &Value| {
+        let mut settings = kind.defaults();
+        for (key, value) in flatten(given) {
+            settings.set(&key, value).unwrap();
+        }
+        let stored = kind.resolve(&settings).unwrap();
+        let id = kind.id(&stored).unwrap();
+        Planned { settings: stored.tree().clone(), stored, folder: RunFolder::new(folder.join("runs").join(&id)), id }
     };
-    let planned: Vec<Planned> = runs.iter().enumerate().map(planned).collect();
-    let runs: Vec<Value> = planned.iter().map(|run| json!({"id": run.id, "sweep": "all"})).collect();
+    let planned: Vec<Planned> = runs.iter().map(planned).collect();
+    let all: Vec<&Settings> = planned.iter().map(|run| &run.stored).collect();
+    let labels = labels(kind, &all, &varying(&all));
+    let record = |(run, label): (&Planned, String)| json!({"id": run.id, "sweep": "all", "label": label});
+    let runs: Vec<Value> = planned.iter().zip(labels).map(record).collect();
     let record = json!({
-        "format": FORMAT, "program": "by hand", "recipe": "own.toml", "kind": kind, "title": "By hand", "source": "",
+        "format": FORMAT, "program": "by hand", "recipe": "own.toml", "kind": kind.name, "title": "By hand", "source": "",
         "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": "pudica run own.toml",
         "recipe_text": "", "runs": runs,
     });
@@ -78,7 +80,7 @@ impl Planned {
 
     /// Begins it and logs these lines.
     pub fn log(&self, lines: impl IntoIterator<Item = Value>) {
-        self.folder.create(&self.settings).unwrap();
+        self.folder.create(&self.stored).unwrap();
         lines.into_iter().for_each(|line| self.folder.log(line.as_object().unwrap()).unwrap());
     }
 
@@ -103,6 +105,7 @@ impl Planned {
             converged,
             seconds: 30.0,
             device: "made up".into(),
+            made_by: None,
             measures: object(measures),
             detail: object(detail),
         };

@@ -1,6 +1,6 @@
 //! Figures 4 to 7, 11 to 13 and 16 to 19: how training went, and sensitivity through it, also at equal training accuracy.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 use serde_json::{Value, json};
 
 use super::Context;

@@ -1,6 +1,6 @@
 //! Figures 9, 14 and 15, and attacks: how many answers stay right when the input is made worse.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 
 use super::Context;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};

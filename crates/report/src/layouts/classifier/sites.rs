@@ -1,6 +1,6 @@
 //! Figures 8 and 16 to 18, and their counterpart for images: sensitivity at every patch, and at every token counted from the end.
 
-use pudica_lab::statistics::Mean;
+use pudica_statistics::Mean;
 
 use super::Context;
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
