@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value};
 
-use crate::figure::Mark;
-use crate::figure::Style;
 use crate::figure::colour::{PALETTE, point};
+use crate::figure::{Mark, Style};
 use crate::run::Run;
 
 /// Runs that differ in their seed alone.
@@ -156,4 +155,36 @@ pub fn measure_names<'a>(runs: impl Iterator<Item = &'a Run>, prefix: &str) -> V
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::unfinished;
+    use serde_json::json;
+
+    #[test]
+    fn groups_differ_in_more_than_the_seed_and_say_in_what() {
+        let run = |seed: u64, lr: f64, epochs: &[u64]| {
+            let lines: Vec<Value> = epochs
+                .iter()
+                .map(|epoch| json!({"epoch": epoch, "loss": (epoch + seed) as f64, "loss_std_error": 0.5}))
+                .collect();
+            unfinished(json!({"seed": seed, "model.d": 8, "train.lr": lr}), &lines)
+        };
+        let runs = [run(0, 0.1, &[0, 1, 2]), run(0, 0.2, &[0]), run(2, 0.1, &[0, 2]), run(3, 0.1, &[])];
+        let groups = groups(&runs, |run| format!("d {}", run.text("model.d")));
+        let labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
+        assert_eq!(labels, ["d 8, lr 0.1", "d 8, lr 0.2"]);
+        assert_eq!((groups[0].runs.len(), groups[1].runs.len()), (2, 1), "a run without numbers is in no group");
+        assert_eq!(groups[0].settings(), json!({"model": {"d": 8}, "train": {"lr": 0.1}}));
+        // Epoch 1 is known of one run only.
+        let curve: Vec<(f64, f64)> =
+            groups[0].curve("epoch", "loss").iter().map(|(epoch, mean)| (*epoch, mean.mean)).collect();
+        assert_eq!(curve, [(0.0, 1.0), (2.0, 3.0)]);
+        // Over runs where there are several, by its own error where there is one.
+        let (several, one) = (groups[0].value("loss").unwrap(), groups[1].value("loss").unwrap());
+        assert_eq!((several.mean, several.std_error, several.count), (3.0, 1.0, 2));
+        assert_eq!((one.mean, one.high, one.count), (0.0, 0.98, 1));
+    }
 }

@@ -185,9 +185,22 @@ impl Numbers {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use serde_json::json;
+
+    /// An unfinished run with these settings, by dotted names, and these lines.
+    pub fn unfinished(settings: Value, lines: &[Value]) -> Run {
+        let mut numbers = Numbers::default();
+        lines.iter().for_each(|line| numbers.add(line.as_object().unwrap()));
+        Run {
+            record: RunRecord { id: "id".into(), sweep: "all".into(), parent: None },
+            settings: settings.as_object().unwrap().clone(),
+            summary: None,
+            label: String::new(),
+            lines: numbers,
+        }
+    }
 
     #[test]
     fn lines_become_columns() {
