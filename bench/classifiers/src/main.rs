@@ -11,7 +11,7 @@ use std::time::Instant;
 use pudica_data::Stream;
 use pudica_nn::classifier::{Classifier, Learner, Optimiser};
 use pudica_nn::text::{LstmConfig, RobertaConfig, Sequences, TextConfig};
-use pudica_nn::vision::{Pictures, ResNetConfig, VisionConfig, VitSmallConfig};
+use pudica_nn::vision::{ImageBatch, ResNetConfig, VisionConfig, VitSmallConfig};
 use pudica_nn::{Device, NnError};
 
 #[global_allocator]
@@ -78,7 +78,7 @@ fn training(model: &str, device: &Device) -> Result<Steps, Failure> {
         let mut noise = Stream::new(0, "images", 0);
         let values = (0..IMAGES * 3 * 32 * 32).map(|_| noise.normal_f32()).collect();
         let labels = (0..IMAGES).map(|_| noise.below(10) as usize).collect();
-        steps(config, Pictures::new(values, [3, 32, 32])?, labels, Optimiser::SGD, 0.1, device)
+        steps(config, ImageBatch::new(values, [3, 32, 32])?, labels, Optimiser::SGD, 0.1, device)
     };
     let texts = |config: TextConfig| {
         let mut noise = Stream::new(0, "texts", 0);

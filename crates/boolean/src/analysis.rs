@@ -5,7 +5,7 @@ use crate::files::Table;
 use crate::function::{RealFunction, real};
 use crate::properties::variables_of;
 use crate::real_sensitivity::real_sensitivity;
-use crate::sampled::{Budget, Estimate, SampledSensitivity, sample, sample_real};
+use crate::sampled::{Budget, Sampled, SampledSensitivity, sample, sample_real};
 use crate::table::RealTable;
 use crate::{
     BooleanFunction, Convention, Error, Function, MAX_TABLE_VARIABLES, NormalForm, Properties, Result, Spectrum,
@@ -176,7 +176,7 @@ pub enum Quantity {
     /// Exact, up to rounding.
     Exact(f64),
     /// With a confidence interval.
-    Sampled(Estimate),
+    Sampled(Sampled),
 }
 
 impl Quantity {
@@ -184,14 +184,14 @@ impl Quantity {
     pub fn value(&self) -> f64 {
         match self {
             Self::Exact(value) => *value,
-            Self::Sampled(estimate) => estimate.value,
+            Self::Sampled(sampled) => sampled.estimate.mean,
         }
     }
 
     fn scaled(self, factor: f64) -> Self {
         match self {
             Self::Exact(value) => Self::Exact(value * factor),
-            Self::Sampled(estimate) => Self::Sampled(estimate.scaled(factor)),
+            Self::Sampled(sampled) => Self::Sampled(sampled.scaled(factor)),
         }
     }
 }
@@ -565,11 +565,11 @@ impl Analysis {
         self.average_sensitivity = wants(Measure::AverageSensitivity).then(|| quantity(found.average));
         self.influences = wants(Measure::Influences).then(|| found.influences.iter().map(|&i| quantity(i)).collect());
         if wants(Measure::AverageSensitivity) && found.is_boolean {
-            let pm1 = found.average.value;
+            let pm1 = found.average.estimate.mean;
             self.average_sensitivity_by_convention = Some(BothConventions { pm1, zero_one: pm1 / 4.0 });
         }
         let mean = match self.convention {
-            Convention::PlusMinus if found.is_boolean => found.mean.mapped(|share| 1.0 - 2.0 * share),
+            Convention::PlusMinus if found.is_boolean => found.mean.as_signs(),
             _ => found.mean,
         };
         self.mean = wants(Measure::Mean).then_some(Quantity::Sampled(mean));

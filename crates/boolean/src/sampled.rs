@@ -3,14 +3,14 @@
 use crate::bits::Bits;
 use crate::function::{BooleanFunction, RealFunction};
 use crate::vertical::LaneCounter;
+use pudica_statistics::Estimate;
+pub use pudica_statistics::Precision;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// The two-sided 95 % point of the normal distribution.
-const Z95: f64 = 1.959_963_984_540_054;
 /// Inputs drawn together, one a lane.
 const BATCH: u64 = 64;
 /// Batches of the first rounds; later ones draw a quarter more of what was drawn so far.
@@ -27,36 +27,42 @@ pub struct Budget {
     pub seed: u64,
 }
 
-/// How precise is precise enough.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Precision {
-    /// The interval's half-width, in the units of the average sensitivity.
-    Absolute(f64),
-    /// The half-width as a share of the estimate.
-    Relative(f64),
-}
-
-/// An estimate, with what is known about its error.
+/// An estimate from random inputs and its 95 % interval, which stays within what is possible. In JSON: `value`, `ci95`, `samples`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// The estimate.
-    pub value: f64,
+#[serde(into = "Keys")]
+pub struct Sampled {
+    /// The estimate; its samples are the inputs drawn.
+    pub estimate: Estimate,
     /// A 95 % confidence interval.
     pub ci95: [f64; 2],
-    /// Inputs drawn.
-    pub samples: u64,
 }
 
-impl Estimate {
+/// What is written of a [`Sampled`].
+#[derive(Serialize)]
+struct Keys {
+    value: f64,
+    ci95: [f64; 2],
+    samples: u64,
+}
+
+impl From<Sampled> for Keys {
+    fn from(Sampled { estimate, ci95 }: Sampled) -> Self {
+        Self { value: estimate.mean, ci95, samples: estimate.samples }
+    }
+}
+
+impl Sampled {
     /// The same in other units.
     pub fn scaled(self, factor: f64) -> Self {
-        self.mapped(|value| value * factor)
+        Self { estimate: self.estimate.times(factor), ci95: self.ci95.map(|end| end * factor) }
     }
 
-    /// The same of another quantity, which a rising or falling straight line makes of this one.
-    pub fn mapped(self, line: impl Fn(f64) -> f64) -> Self {
-        let [a, b] = self.ci95.map(&line);
-        Self { value: line(self.value), ci95: [a.min(b), a.max(b)], samples: self.samples }
+    /// Of ±1 what this is of 0 and 1: a share p becomes 1 - 2p.
+    pub fn as_signs(self) -> Self {
+        let twice = self.estimate.times(2.0);
+        let [low, high] = self.ci95;
+        let estimate = Estimate { mean: 1.0 - twice.mean, ..twice };
+        Self { estimate, ci95: [1.0 - 2.0 * high, 1.0 - 2.0 * low] }
     }
 }
 
@@ -64,11 +70,11 @@ impl Estimate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledSensitivity {
     /// as_n(f).
-    pub average: Estimate,
+    pub average: Sampled,
     /// The influence of each variable, x1 first.
-    pub influences: Vec<Estimate>,
+    pub influences: Vec<Sampled>,
     /// The share of inputs with f = 1 or, for a real function, E[f].
-    pub mean: Estimate,
+    pub mean: Sampled,
     /// Whether the asked precision was reached before the time limit.
     pub precise: bool,
     /// Whether the function is Boolean, its values read as ±1.
@@ -179,53 +185,41 @@ fn run(
             parts.iter().for_each(|part| sums.add(part));
             next = end;
         }
-        let half_width = half_width(sums.sensitivity, sums.samples, most);
-        progress(sums.samples, half_width);
-        let precise = narrow_enough(half_width, &sums, budget);
+        let average = estimate(sums.sensitivity, sums.samples, most);
+        progress(sums.samples, average.half_width().unwrap_or(f64::INFINITY));
+        let precise = budget.precision.reached(&average);
         if precise || late() {
             return finish(&sums, most, most_shift, precise);
         }
     }
 }
 
-fn narrow_enough(half_width: f64, sums: &Sums, budget: &Budget) -> bool {
-    match budget.precision {
-        Precision::Absolute(wanted) => half_width <= wanted,
-        Precision::Relative(share) => half_width <= share * (sums.sensitivity[0] / sums.samples as f64),
-    }
-}
-
 fn finish(sums: &Sums, most: f64, most_shift: f64, precise: bool) -> SampledSensitivity {
-    let estimate_from = |s: [f64; 2], least: f64, most: f64| {
-        let value = s[0] / sums.samples as f64;
-        let half_width = half_width(s, sums.samples, most);
-        Estimate {
-            value,
-            ci95: [(value - half_width).max(least), (value + half_width).min(most)],
-            samples: sums.samples,
-        }
+    let within = |s: [f64; 2], least: f64, most: f64| {
+        let estimate = estimate(s, sums.samples, most);
+        let half_width = estimate.half_width().unwrap_or(f64::INFINITY);
+        Sampled { estimate, ci95: [(estimate.mean - half_width).max(least), (estimate.mean + half_width).min(most)] }
     };
-    let estimate = |s: [f64; 2], most: f64| estimate_from(s, 0.0, most);
     SampledSensitivity {
-        average: estimate(sums.sensitivity, most),
-        influences: sums.shifts.iter().map(|&s| estimate(s, most_shift)).collect(),
+        average: within(sums.sensitivity, 0.0, most),
+        influences: sums.shifts.iter().map(|&s| within(s, 0.0, most_shift)).collect(),
         mean: match most_shift.is_finite() {
-            true => estimate(sums.values, 1.0), // a share
-            false => estimate_from(sums.values, f64::NEG_INFINITY, f64::INFINITY),
+            true => within(sums.values, 0.0, 1.0), // a share
+            false => within(sums.values, f64::NEG_INFINITY, f64::INFINITY),
         },
         precise,
         is_boolean: most.is_finite(),
     }
 }
 
-/// Half of the 95 % interval of a mean of values in [0, `most`]. Two imagined values, one at each end, keep the interval
-/// honest where all values so far are equal: its width is then about 2 `most` / samples, not 0.
-fn half_width([sum, squares]: [f64; 2], samples: u64, most: f64) -> f64 {
-    let samples = samples as f64;
+/// A mean of values in [0, `most`]. Two imagined values, one at each end, keep its error honest where all values so far are equal:
+/// the interval's width is then about 2 `most` / samples, not 0.
+fn estimate([sum, squares]: [f64; 2], drawn: u64, most: f64) -> Estimate {
+    let samples = drawn as f64;
     let mean = sum / samples;
     let imagined = if most.is_finite() { mean * mean + (most - mean) * (most - mean) } else { 0.0 };
     let variance = ((squares - samples * mean * mean).max(0.0) + imagined) / (samples - 1.0);
-    Z95 * (variance / samples).sqrt()
+    Estimate { mean, std_error: Some((variance / samples).sqrt()), samples: drawn, exact: false }
 }
 
 #[cfg(test)]
@@ -252,7 +246,7 @@ mod tests {
             let found = sample(f.as_ref(), &budget(Precision::Absolute(0.2), seed), &mut |_, _| {});
             let [low, high] = found.average.ci95;
             assert!(found.precise && (high - low) / 2.0 <= 0.2, "{:?}", found.average);
-            assert!(found.average.samples < 200_000, "stopped late: {:?}", found.average);
+            assert!(found.average.estimate.samples < 200_000, "stopped late: {:?}", found.average);
             covered += u32::from((low..=high).contains(&exact));
         }
         assert!(covered >= 34, "a 95 % interval covered the truth {covered} times of 40");
@@ -261,9 +255,9 @@ mod tests {
     #[test]
     fn certain_functions_are_still_not_claimed_to_be_certain() {
         let found = sample(boolean("parity", 10_000).as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {});
-        assert_eq!(found.average.value, 10_000.0);
+        assert_eq!(found.average.estimate.mean, 10_000.0);
         assert!(found.average.ci95[0] < 10_000.0 && found.average.ci95[1] == 10_000.0);
-        assert!(found.influences.iter().all(|i| i.value == 1.0 && i.ci95[0] < 1.0));
+        assert!(found.influences.iter().all(|i| i.estimate.mean == 1.0 && i.ci95[0] < 1.0));
     }
 
     #[test]
@@ -273,7 +267,7 @@ mod tests {
             found.mean
         };
         let or = of("or", 60); // 1 - 2^-60
-        assert!(or.value == 1.0 && or.ci95[0] < 1.0 && or.ci95[0] > 0.9 && or.ci95[1] == 1.0, "{or:?}");
+        assert!(or.estimate.mean == 1.0 && or.ci95[0] < 1.0 && or.ci95[0] > 0.9 && or.ci95[1] == 1.0, "{or:?}");
         let and = of("dictator:7", 60);
         assert!(and.ci95[0] < 0.5 && and.ci95[1] > 0.5 && and.ci95[1] - and.ci95[0] < 0.2, "{and:?}");
         let Ok(Function::Real(mean)) = Named::Mean.at(300) else { panic!("the mean is real") };
@@ -285,7 +279,7 @@ mod tests {
     fn influences_find_the_variables_that_matter() {
         let found = sample(boolean("kparity:3", 500).as_ref(), &budget(Precision::Absolute(0.5), 1), &mut |_, _| {});
         for (i, influence) in found.influences.iter().enumerate() {
-            assert_eq!(influence.value, if i < 3 { 1.0 } else { 0.0 });
+            assert_eq!(influence.estimate.mean, if i < 3 { 1.0 } else { 0.0 });
         }
     }
 
@@ -293,7 +287,26 @@ mod tests {
     fn real_functions_too() {
         let Ok(Function::Real(mean)) = Named::Mean.at(300) else { panic!("the mean is real") };
         let found = sample_real(mean.as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {});
-        assert!((found.average.value - 1.0 / 1200.0).abs() < 1e-9, "{:?}", found.average);
+        assert!((found.average.estimate.mean - 1.0 / 1200.0).abs() < 1e-9, "{:?}", found.average);
+    }
+
+    /// The JSON of commit 0f23b66, byte for byte.
+    #[test]
+    fn estimates_are_written_as_they_always_were() {
+        let written = |name: &str, n: usize| {
+            let function = name.parse::<Named>().unwrap().at(n).unwrap();
+            let budget = budget(Precision::Relative(0.05), 3);
+            let found = match function {
+                Function::Boolean(f) => sample(f.as_ref(), &budget, &mut |_, _| {}),
+                Function::Real(f) => sample_real(f.as_ref(), &budget, &mut |_, _| {}),
+            };
+            let found = if name == "random:5" { found.average.scaled(0.25) } else { found.average };
+            serde_json::to_string(&found).unwrap()
+        };
+        let majority = r#"{"value":7.994290865384615,"ci95":[7.630106623127306,8.358475107641924],"samples":9984}"#;
+        assert_eq!(written("majority", 101), majority);
+        let random = r#"{"value":5.0087890625,"ci95":[4.957627079754341,5.059951045245659],"samples":1024}"#;
+        assert_eq!(written("random:5", 40), random);
     }
 
     #[test]
@@ -310,6 +323,6 @@ mod tests {
     fn a_time_limit_ends_it_honestly() {
         let tight = Budget { precision: Precision::Absolute(1e-9), time_limit: Duration::from_millis(50), seed: 0 };
         let found = sample(boolean("majority", 101).as_ref(), &tight, &mut |_, _| {});
-        assert!(!found.precise && found.average.samples >= 128);
+        assert!(!found.precise && found.average.estimate.samples >= 128);
     }
 }

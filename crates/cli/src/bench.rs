@@ -5,8 +5,7 @@ use crate::arguments::whole;
 use crate::machine::Machine;
 use crate::text::{number, seconds};
 use clap::{Args, Subcommand};
-use pudica_lab::size::check_fits;
-use pudica_lab::{Rates, RunConfig, time};
+use pudica_lab::kinds::boolean::{self, BooleanExperiment, Rates, RunConfig, check_fits, time};
 use serde_json::json;
 use std::error::Error;
 use std::time::Duration;
@@ -76,11 +75,21 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.model.heads = encoder.heads;
     config.model.ff = encoder.ff.unwrap_or(0); // as d
     config.train.batch = encoder.batch;
-    config.validate().and_then(|()| check_fits(&config, encoder.replicas.into())).map_err(as_typed)?;
+    config.validate().map_err(as_typed)?;
     let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
-    let trainer = encoder.machine.trainer()?;
-    let timing = time(&config, encoder.replicas.into(), &trainer, budget)?;
-    let most = trainer.ceilings()?;
+    let mut settings = boolean::KIND.defaults();
+    for (_, change) in encoder.machine.flags(&settings)? {
+        if let Some((key, value)) = change.split_once('=') {
+            settings.set(key, value.into())?;
+        }
+    }
+    let compute = boolean::KIND.resolve(&settings)?.compute().ok_or("nothing says what to compute on")?;
+    if compute.device == "cpu" {
+        check_fits(&config, &compute.dtype, encoder.replicas.into()).map_err(as_typed)?;
+    }
+    let experiment = BooleanExperiment::new(None).on(&compute);
+    let timing = time(&config, encoder.replicas.into(), &experiment, budget)?;
+    let most = experiment.ceilings()?;
     let Encoder { n, batch, d, layers, heads, .. } = encoder;
     if encoder.json {
         let rates = |rates: Option<Rates>| {

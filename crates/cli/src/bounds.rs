@@ -4,9 +4,9 @@ use crate::Ending;
 use crate::arguments::whole;
 use crate::text::{grouped, number, seconds};
 use clap::Args;
-use pudica_lab::RunConfig;
-use pudica_lab::networks::architecture;
-use pudica_theory::bounds::{Checked, Claim, Effort, Lemma11, Report, Verdict, Versus};
+use pudica_lab::kinds::boolean::{RunConfig, architecture};
+use pudica_lab::store::RunFolder;
+use pudica_theory::bounds::{Checked, Claim, Lemma11, Report, Sampling, Verdict, Versus};
 use pudica_theory::{EncoderConfig, TheoryError, Weights, load_encoder, load_run_encoder, shortened};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -68,12 +68,12 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
         (shape, weights) = shortened(&shape, &weights, n)?;
     }
     let versus = arguments.versus.as_deref().map(|text| versus(text, arguments.heads)).transpose()?;
-    let mut effort =
-        Effort { samples: arguments.samples, draws: arguments.draws, seed: arguments.seed, ..Effort::default() };
+    let mut sampling =
+        Sampling { samples: arguments.samples, draws: arguments.draws, seed: arguments.seed, ..Sampling::default() };
     if let Some(rhos) = &arguments.rho {
-        effort.rhos.clone_from(rhos);
+        sampling.rhos.clone_from(rhos);
     }
-    let report = Report::of(&shape, &weights, versus.as_ref(), &effort)?;
+    let report = Report::of(&shape, &weights, versus.as_ref(), &sampling)?;
     if arguments.json {
         let mut object = json!(report);
         object["network"] = json!(arguments.network);
@@ -94,14 +94,12 @@ fn read(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig, Weights), B
     if !path.is_dir() {
         return Ok(load_encoder(path, heads)?);
     }
-    let file = path.join("config.json");
-    let text = std::fs::read_to_string(&file).map_err(|error| {
-        let problem = format!("{} is not a run's folder: cannot read config.json ({error})", path.display());
-        TheoryError::Argument(problem)
+    let settings = RunFolder::new(path.into()).settings()?.ok_or_else(|| {
+        TheoryError::Argument(format!("{} is not a run's folder: it has no config.json", path.display()))
     })?;
-    let config: RunConfig = serde_json::from_str(&text).map_err(|error| TheoryError::BadFile {
-        path: file,
-        problem: format!("is not a run's configuration ({error})"),
+    let config: RunConfig = settings.read().map_err(|error| TheoryError::BadFile {
+        path: path.join("config.json"),
+        problem: format!("is not a run's configuration, of a network that learns a Boolean function ({error})"),
     })?;
     Ok(load_run_encoder(&architecture(&config), &path.join("weights.safetensors"))?)
 }

@@ -1,76 +1,67 @@
 //! What networks compute on: options shared by `run`, `show` and `bench`.
 
 use clap::{Args, ValueEnum};
-use pudica_lab::{NetworkTrainer, Precision};
+use pudica_lab::Settings;
 
-/// What networks compute on.
+/// What networks compute on. Each is a setting as well (`compute.device`, `compute.dtype`, `compute.engine`), so it is part of a run's id.
 #[derive(Args)]
 pub struct Machine {
-    /// cpu (all cores), cuda (the first NVIDIA GPU), or torch (the processor, through LibTorch; for studies)
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub device: DeviceName,
-    /// What networks compute in: f32; tf32, on a GPU, faster with factors of products rounded to 11 bits; or f64, slow, with weights still f32,
-    /// to tell whether a result hangs on rounding (Boolean functions only)
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: PrecisionName,
-    /// Compute on the reference networks instead, by automatic differentiation: slow, to check the fast ones
+    /// cpu (all cores), cuda (the first NVIDIA GPU), or torch (the processor, through LibTorch; classifiers and grokking)
+    #[arg(long, value_enum)]
+    device: Option<DeviceName>,
+    /// Number type: f32; tf32, on a GPU, faster, factors of products rounded to 11 bits; or f64, slow, to see whether a result hangs on
+    /// rounding (Boolean functions)
+    #[arg(long, value_enum)]
+    dtype: Option<Dtype>,
+    /// Compute on the reference networks, by automatic differentiation: slow, to check the fast ones
     #[arg(long)]
     reference: bool,
+    /// The former name of --dtype
+    #[arg(long, hide = true, value_name = "DTYPE")]
+    precision: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub enum DeviceName {
+enum DeviceName {
     Cpu,
     Cuda,
     Torch,
 }
 
-impl DeviceName {
-    /// As networks know it.
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceName::Cpu => "cpu",
-            DeviceName::Cuda => "cuda",
-            DeviceName::Torch => "torch",
-        }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum PrecisionName {
+enum Dtype {
     F32,
     Tf32,
     F64,
 }
 
 impl Machine {
-    /// That nothing else than f32 was asked for, where there is nothing else.
-    pub fn only_f32(&self) -> Result<(), String> {
-        match self.precision {
-            PrecisionName::F32 => Ok(()),
-            _ => {
-                Err("--precision is for networks that learn Boolean functions; this experiment computes in f32".into())
-            }
+    /// The flags that change something against these settings: each as typed, and as an override.
+    pub fn flags(&self, settings: &Settings) -> Result<Vec<(String, String)>, String> {
+        if let Some(dtype) = &self.precision {
+            return Err(format!(
+                "--precision is the width of an interval now (`pudica boolean`); the number type is --dtype {dtype}"
+            ));
         }
-    }
-
-    /// What trains networks there.
-    pub fn trainer(&self) -> Result<NetworkTrainer, String> {
-        let precision = match self.precision {
-            PrecisionName::F32 => Precision::F32,
-            PrecisionName::Tf32 => Precision::Tf32,
-            PrecisionName::F64 => Precision::F64,
-        };
-        let trainer = match self.device {
-            DeviceName::Cpu => NetworkTrainer::cpu(),
-            DeviceName::Cuda => NetworkTrainer::cuda(),
-            DeviceName::Torch => {
-                return Err(
-                    "--device torch is for studies of images and texts; Boolean functions take cpu or cuda".into()
-                );
-            }
-        };
-        let trainer = trainer.precision(precision);
-        Ok(if self.reference { trainer.reference() } else { trainer })
+        let device = self.device.map(|device| match device {
+            DeviceName::Cpu => "cpu",
+            DeviceName::Cuda => "cuda",
+            DeviceName::Torch => "torch",
+        });
+        let dtype = self.dtype.map(|dtype| match dtype {
+            Dtype::F32 => "f32",
+            Dtype::Tf32 => "tf32",
+            Dtype::F64 => "f64",
+        });
+        let asked = [
+            ("compute.device", device, device.map(|device| format!("--device {device}"))),
+            ("compute.dtype", dtype, dtype.map(|dtype| format!("--dtype {dtype}"))),
+            ("compute.engine", self.reference.then_some("reference"), Some("--reference".into())),
+        ];
+        let changes = asked.into_iter().filter_map(|(key, value, flag)| {
+            let value = value.filter(|value| settings.text(key) != *value)?;
+            Some((flag?, format!("{key}={value}")))
+        });
+        Ok(changes.collect())
     }
 }

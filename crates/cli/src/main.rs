@@ -10,17 +10,12 @@ mod bounds;
 mod construct;
 mod data;
 mod download;
+mod experiments;
 mod fetch;
-mod grokking;
-mod lab;
 mod machine;
-mod plans;
 mod progress;
 mod signals;
-mod spectra;
 mod spectrum;
-mod study;
-mod synthetic;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -33,9 +28,15 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The most threads that can be asked for: more than any machine has cores, fewer than any refuses.
 pub const MOST_THREADS: u64 = 1024;
 
+/// The program's version and the commit it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
+/// The program, for the record of what it makes.
+pub(crate) const PROGRAM: &str = concat!("pudica ", env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
 /// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
 #[derive(Parser)]
-#[command(name = "pudica", version, max_term_width = 110, after_help = EXAMPLES)]
+#[command(name = "pudica", version = VERSION, max_term_width = 110, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -56,10 +57,11 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    List(lab::List),
-    Show(lab::Show),
-    Run(lab::Run),
-    Report(lab::Report),
+    List(experiments::List),
+    Show(experiments::Show),
+    Run(experiments::Run),
+    Report(experiments::Report),
+    Settings(experiments::SettingsOf),
     Bench(bench::Arguments),
     Boolean(boolean::Arguments),
     Bounds(bounds::Arguments),
@@ -96,10 +98,11 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
     match command {
-        Command::List(arguments) => lab::list(&arguments),
-        Command::Show(arguments) => lab::show(&arguments),
-        Command::Run(arguments) => lab::run(&arguments),
-        Command::Report(arguments) => lab::report(&arguments),
+        Command::List(arguments) => experiments::list(&arguments),
+        Command::Show(arguments) => experiments::show(&arguments),
+        Command::Run(arguments) => experiments::run(&arguments),
+        Command::Report(arguments) => experiments::report(&arguments),
+        Command::Settings(arguments) => experiments::settings(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Boolean(arguments) => boolean::run(&arguments),
         Command::Bounds(arguments) => bounds::run(&arguments),

@@ -1,10 +1,10 @@
 //! What a sweep shows while it runs: a bar on a terminal, plain lines elsewhere, or JSON lines for programs.
 
-use crate::text::{grouped, number, seconds};
+use crate::text::{counted, grouped, number, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pudica_lab::store::Outcome;
 use pudica_lab::{Event, Observer};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ impl Progress {
             return Self::Lines(Mutex::new(Instant::now()));
         }
         let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:32} {percent:>3} %  {elapsed_precise}  {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed_precise}  {wide_msg}") {
             bar.set_style(style);
         }
         Self::Bar(bar)
@@ -49,16 +49,18 @@ impl Observer for Progress {
     fn notice(&self, event: &Event) {
         if let Self::Json = self {
             if let Ok(line) = serde_json::to_string(event) {
-                let mut stdout = std::io::stdout().lock();
-                let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush()); // a reader that left is not an error
+                println!("{line}");
             }
             return;
         }
         match event {
             Event::SweepStarted { folder, runs, finished, total_steps } => {
                 let before = if *finished > 0 { format!(", {finished} of them made before") } else { String::new() };
-                let steps = grouped(*total_steps);
-                self.say(&format!("{runs} runs{before}, {steps} training steps in all, into {}", folder.display()));
+                let steps = match total_steps {
+                    0 => String::new(),
+                    steps => format!(", {} training steps in all", grouped(*steps)),
+                };
+                self.say(&format!("{}{before}{steps}, into {}", counted(*runs, "run"), folder.display()));
             }
             Event::Notice { text } => self.say(&format!("  {text}")),
             Event::RunStarted { label, from_step, .. } if *from_step > 0 => {
@@ -69,7 +71,9 @@ impl Observer for Progress {
                 match self {
                     Self::Bar(bar) => {
                         bar.set_position((done * 1000.0) as u64);
-                        bar.set_message(format!("{left}; {label} step {step}/{steps} loss {}", number(*loss)));
+                        let at = if *steps > 0 { format!(" {step}/{steps}") } else { String::new() };
+                        let loss = if loss.is_finite() { format!(" loss {}", number(*loss)) } else { String::new() };
+                        bar.set_message(format!("{left}; {label}{at}{loss}"));
                     }
                     Self::Lines(last) => {
                         let mut last = last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -104,7 +108,7 @@ impl Observer for Progress {
                     bar.finish_and_clear();
                 }
             }
-            Event::RunStarted { .. } => {}
+            Event::RunStarted { .. } | Event::ReportWritten { .. } => {}
         }
     }
 }

@@ -27,6 +27,12 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// "1 run", "7 runs".
+pub fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count as u64))
+}
+
 /// A bar of `share` (0 to 1) of `width` cells, in eighths of a cell.
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

@@ -134,9 +134,9 @@ fn mistakes_are_sentences() {
 fn the_experiment_runs_resumes_and_reports() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let small = ["dim=4", "depths=1", "widths=4,8", "heads=2", "networks=2"];
+    let small = ["dim=4", "depth=1", "width=4,8", "heads=2", "seed=0..2"];
     let run = || pudica(&[&["run", "vasudeva/spectra", "--out", path][..], &small].concat());
-    assert!(text(run()).contains("20 of 20 networks computed"));
+    assert!(text(run()).contains("20 runs: 20 finished"));
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
     for part in ["Variance by degree", "Weight on low degrees", "softmax-attention", "lstm", "no such experiment"] {
         assert!(page.contains(part), "{part}");
@@ -145,20 +145,20 @@ fn the_experiment_runs_resumes_and_reports() {
         assert!(folder.path().join("figures").join(format!("{file}.png")).is_file(), "{file}");
     }
     let summary = std::fs::read_to_string(folder.path().join("summary.json")).unwrap();
-    // Without one network's file, only that network is computed again, and all numbers are the same.
-    let some = std::fs::read_dir(folder.path().join("networks")).unwrap().next().unwrap().unwrap().path();
-    let before = std::fs::read_to_string(&some).unwrap();
-    std::fs::remove_file(&some).unwrap();
-    assert!(text(pudica(&["report", path])).contains("19 of 20 networks computed"));
+    // Without one network's folder, only that network is computed again, and all numbers are the same.
+    let some = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let before = std::fs::read_to_string(some.join("summary.json")).unwrap();
+    std::fs::remove_dir_all(&some).unwrap();
+    assert!(text(pudica(&["report", path])).contains("20 runs: 19 finished, 1 not made yet"));
     run();
-    let numbers = |text: &str| serde_json::from_str::<Value>(text).unwrap()["spectrum"].clone();
-    assert_eq!(numbers(&std::fs::read_to_string(&some).unwrap()), numbers(&before));
+    let numbers = |text: &str| serde_json::from_str::<Value>(text).unwrap()["detail"].clone();
+    assert_eq!(numbers(&std::fs::read_to_string(some.join("summary.json")).unwrap()), numbers(&before));
     let kinds = |text: &str| serde_json::from_str::<Value>(text).unwrap()["kinds"].clone();
     assert_eq!(kinds(&std::fs::read_to_string(folder.path().join("summary.json")).unwrap()), kinds(&summary));
 
     assert!(text(pudica(&["list"])).contains("vasudeva/spectra"));
-    assert!(text(pudica(&["show", "vasudeva/spectra"])).contains("none of them trained"));
+    assert!(text(pudica(&["show", "vasudeva/spectra"])).contains("nothing is trained"));
     assert!(refused(pudica(&["run", "spectra"])).contains("did you mean `vasudeva/spectra`?"));
-    assert!(refused(pudica(&["run", "vasudeva/spectra", "dimm=3"])).contains("did you mean 'dim'?"));
+    assert!(refused(pudica(&["run", "vasudeva/spectra", "dimm=3"])).contains("did you mean `dim`?"));
     assert!(refused(pudica(&["show", "vasudeva/spectra", "--scale", "paper"])).contains("quick and large"));
 }

@@ -73,15 +73,6 @@ impl Bits {
         self.data.chunks_exact(self.n)
     }
 
-    /// The same strings with bit `site` (0 = x_1) of every one flipped.
-    pub fn flipped(&self, site: usize) -> Self {
-        let mut flipped = self.clone();
-        for bit in flipped.data.iter_mut().skip(site).step_by(self.n) {
-            *bit ^= 1;
-        }
-        flipped
-    }
-
     /// The chosen rows, in the order given; a row may be chosen more than once.
     pub fn select(&self, rows: impl IntoIterator<Item = usize>) -> Self {
         let data = rows.into_iter().flat_map(|row| self.row(row).iter().copied());
@@ -120,17 +111,6 @@ mod tests {
         let pieces: Vec<u8> = cube.pieces(3).flat_map(|piece| piece.data().to_vec()).collect();
         assert_eq!(pieces, cube.data());
         assert_eq!(Bits::cube_rows(3, 4, 6).unwrap().data(), [1, 0, 0, 1, 0, 1]);
-    }
-
-    #[test]
-    fn flipping_touches_one_bit_of_every_string() {
-        let strings = Bits::uniform(10, 7, &mut Stream::new(0, "test", 0)).unwrap();
-        let flipped = strings.flipped(6);
-        for (before, after) in strings.iter().zip(flipped.iter()) {
-            assert_eq!(before[..6], after[..6]);
-            assert_ne!(before[6], after[6]);
-        }
-        assert_eq!(flipped.flipped(6), strings);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! - [`Target`]: the function a network is asked to learn, from a batch of strings to their labels.
 //! - [`ModularTask`]: a table of modular arithmetic, of which a part is seen.
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
+//! - [`Split`]: the part of a data set that networks are trained on, or tested on.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 //! - [`corruptions`]: those of CIFAR-10-C, seeded.
 //! - [`sources`]: where the data sets are published.
@@ -17,6 +18,7 @@ mod error;
 pub mod images;
 mod modular;
 pub mod sources;
+mod split;
 mod stream;
 mod target;
 mod task;
@@ -28,6 +30,7 @@ mod training_set;
 pub use bits::Bits;
 pub use error::DataError;
 pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
+pub use split::Split;
 pub use stream::Stream;
 pub use target::{Target, prefix_parities};
 pub use task::{Batch, Task};

@@ -1,7 +1,8 @@
 //! Where data sets are published, and which files make them: what `pudica data fetch` downloads.
 
+use crate::Split;
 use crate::corruptions::Corruption;
-use crate::images::{DataSet, Split};
+use crate::images::DataSet;
 use pudica_boolean::did_you_mean;
 
 /// A data set that can be downloaded.

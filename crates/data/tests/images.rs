@@ -3,10 +3,11 @@
 mod image_files;
 
 use image_files::{Kind, cifar, gzipped, idx, mat, mat_variable, npy, png};
+use pudica_data::Split;
 use pudica_data::corruptions::Corruption;
 use pudica_data::images::{
-    ContactSheet, DataSet, Images, Shape, Split, Verdict, md5_of_content, read_any, read_cifar, read_cifar10_c,
-    read_folder, read_idx, read_npy, read_svhn, write_npy,
+    ContactSheet, DataSet, Images, Shape, Verdict, md5_of_content, read_any, read_cifar, read_cifar10_c, read_folder,
+    read_idx, read_npy, read_svhn, write_npy,
 };
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The real data sets, where they are: in the folder `PUDICA_DATA` names, or `../shared/data` beside the repository.
 
-use pudica_data::images::{DataSet, Images, Split, Verdict};
+use pudica_data::Split;
+use pudica_data::images::{DataSet, Images, Verdict};
 use std::path::PathBuf;
 
 /// The data folder, or a line that says what is skipped.

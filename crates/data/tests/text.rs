@@ -1,8 +1,8 @@
 //! Files of texts, right and wrong, and a tiny vocabulary whose tokens can be worked out by hand.
 
 use flate2::{Compression, write::GzEncoder};
+use pudica_data::Split;
 use pudica_data::Stream;
-use pudica_data::images::Split;
 use pudica_data::text::{
     Columns, PairEncoder, Pairs, TEXT_SETS, TextSet, Vocabulary, read_mrpc, read_qqp, read_sst2, read_table,
 };

@@ -75,11 +75,11 @@ pub struct NormSummary {
     pub names: Vec<String>,
     /// Largest 1/std (unbiased, no epsilon): the paper's code.
     pub unbiased_max: Vec<f32>,
-    /// Mean of the same.
+    /// Mean 1/std (unbiased, no epsilon).
     pub unbiased_mean: Vec<f32>,
     /// Largest 1/sqrt(var + eps): the paper's theory.
     pub theory_max: Vec<f32>,
-    /// Mean of the same.
+    /// Mean 1/sqrt(var + eps).
     pub theory_mean: Vec<f32>,
 }
 
@@ -92,8 +92,8 @@ pub struct StepWork {
     pub bytes: f64,
 }
 
-/// An ensemble on a device. Replicas are numbered as their members were given. A replica's numbers do not depend on its
-/// company, nor on the number of threads (on a GPU: up to rounding).
+/// An ensemble on a device. Replicas are numbered as their members were given. A replica's numbers do not depend on the
+/// others, nor on the number of threads (on a GPU: up to rounding).
 pub trait Engine: Send {
     /// How many networks.
     fn replicas(&self) -> usize;
@@ -119,7 +119,7 @@ pub trait Engine: Send {
     /// The outputs `[replica][row]`.
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError>;
 
-    /// The labels' side: mean squared error and the part of outputs on the label's side of 1/2, one pair a replica.
+    /// Mean squared error and accuracy (threshold 1/2) of each replica.
     fn evaluate(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError>;
 
     /// What weight noise does `[replica][draw]`.

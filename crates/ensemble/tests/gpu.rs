@@ -432,6 +432,30 @@ fn noise_agrees_in_the_mean() {
     assert_eq!(found.shake(strings, noise).unwrap(), a, "noise is named");
 }
 
+/// However many replicas are shaken, each gets its draws: above 96 there is no room for two draws at once, and none were made.
+#[test]
+fn large_ensembles_get_their_noise() {
+    if !there_is_a_gpu() {
+        return;
+    }
+    let case = &cases()[0];
+    let one = || member(&case.shape, "parity", 1, AdamWConfig::default(), None, Start::Moved);
+    let strings = Strings::Fresh { rows: 64, purpose: "sharpness", index: 0 };
+    let shaken = |replicas: usize, draws: usize| {
+        let mut engine = gpu(case.shape.clone(), (0..replicas).map(|_| one()).collect(), Precision::F32).unwrap();
+        engine.shake(strings, Noise { rho: 0.02, draws, purpose: "noise", index: 0 }).unwrap()
+    };
+    let alone = shaken(1, 3);
+    for (replicas, draws) in [(2, 3), (100, 3), (2, 1), (100, 1)] {
+        for responses in shaken(replicas, draws) {
+            assert_eq!(responses.len(), draws, "{replicas} replicas");
+            for (response, expected) in responses.iter().zip(&alone[0]) {
+                assert!(close(response.output_shift, expected.output_shift, 1e-4), "{response:?} {expected:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_resumed_ensemble_goes_on_as_if_never_stopped() {
     if !there_is_a_gpu() {

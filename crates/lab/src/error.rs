@@ -80,9 +80,9 @@ pub enum Error {
     /// Data that is not there or cannot be read.
     #[error("{0}")]
     Data(String),
-    /// Training or measuring failed for a reason other than a diverging loss.
+    /// Anything else, in one sentence.
     #[error("{0}")]
-    Training(String),
+    Other(String),
     /// The run was asked to stop; its state is saved.
     #[error("stopped on request; run the same command again to continue")]
     Stopped,
@@ -111,14 +111,14 @@ impl From<NnError> for Error {
         match error {
             NnError::Setting { setting, problem } => Error::setting(setting, problem),
             NnError::File { path, source } => Error::Io { action: "use", path, source },
-            other => Error::Training(other.to_string()),
+            other => Error::Other(other.to_string()),
         }
     }
 }
 
 impl From<DataError> for Error {
     fn from(error: DataError) -> Self {
-        Error::Training(error.to_string())
+        Error::Other(error.to_string())
     }
 }
 
@@ -127,7 +127,7 @@ impl From<EnsembleError> for Error {
         match error {
             EnsembleError::Nn(error) => error.into(),
             EnsembleError::Data(error) => error.into(),
-            other => Error::Training(other.to_string()),
+            other => Error::Other(other.to_string()),
         }
     }
 }
@@ -137,14 +137,14 @@ impl From<ProbeError> for Error {
         match error {
             ProbeError::Network(error) => error.into(),
             ProbeError::Ensemble(error) => error.into(),
-            other => Error::Training(other.to_string()),
+            other => Error::Other(other.to_string()),
         }
     }
 }
 
 impl From<TheoryError> for Error {
     fn from(error: TheoryError) -> Self {
-        Error::Training(error.to_string())
+        Error::Other(error.to_string())
     }
 }
 

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::company::{company, group_size};
-use crate::config::RunConfig;
+use crate::clock::{Readings, readings};
+use crate::compute::Machine;
 use crate::cores::side_by_side;
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Shape};
-use crate::timing::time;
-use crate::trainer::Trainer;
-use crate::work::{Passes, Work};
+use crate::execute::{group_size, jobs};
+use crate::experiment::{Experiment, Work};
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::stop::without_progress;
 
-/// Time for measuring a shape.
-const TIME_A_SHAPE: Duration = Duration::from_millis(400);
+/// Time for measuring the steps, and again for the passes, of one group of runs.
+const TIME_A_GROUP: Duration = Duration::from_millis(200);
 
-/// Once this much time is spent, larger shapes are judged by the last one measured.
+/// Once this much time is spent, more work is judged by what was measured last.
 const TIME_IN_ALL: Duration = Duration::from_secs(8);
 
 /// What a plan costs here.
@@ -23,62 +24,98 @@ const TIME_IN_ALL: Duration = Duration::from_secs(8);
 pub struct TimeEstimate {
     /// Wall-clock seconds of the whole plan.
     pub seconds: f64,
-    /// The same for each shape of network, in the plan's order: the shape, its runs, and their seconds.
-    pub by_shape: Vec<(Shape, usize, f64)>,
-    /// How many of the shapes were really measured.
-    pub shapes_measured: usize,
+    /// Kinds of work among the runs (lock-step groups), and how many of them were really measured.
+    pub groups: usize,
+    /// How many of them were really measured; the others are judged by the nearest smaller one.
+    pub groups_measured: usize,
+    /// Groups that would train side by side.
+    pub jobs: usize,
     /// Runs in the largest group that would train in lock-step.
     pub together: usize,
 }
 
-/// Makes a few steps and passes of each shape of network in the plan, in groups and `jobs` of them at a time as a sweep would, and adds up
+/// Makes a few steps and passes of each kind of work in the plan, in groups and several of them at a time as a sweep would, and adds up
 /// what all runs need for training and measuring.
-pub fn estimate(plan: &Plan, trainer: &dyn Trainer, jobs: usize) -> Result<TimeEstimate> {
-    let shapes = plan.groups();
-    let jobs = jobs.clamp(1, plan.runs.len().max(1));
-    let mut fellows: HashMap<String, usize> = HashMap::new();
-    for run in &plan.runs {
-        *fellows.entry(company(&run.config)).or_default() += 1;
+pub fn estimate(plan: &Plan, experiment: &dyn Experiment, machine: &Machine) -> Result<TimeEstimate> {
+    let jobs = jobs(plan, machine, experiment);
+    let mut fellows: HashMap<String, (usize, Vec<usize>)> = HashMap::new();
+    let mut works = Vec::new();
+    for (index, run) in plan.runs.iter().enumerate() {
+        works.push(experiment.work(&run.settings)?);
+        let lockstep = experiment.lockstep(&run.settings)?;
+        let most = machine.together.map_or(lockstep.most, |asked| asked.min(lockstep.most));
+        fellows.entry(lockstep.key).or_insert((most, Vec::new())).1.push(index);
     }
-    // Cheap shapes first, so that there is time for many of them.
-    let mut order: Vec<usize> = (0..shapes.len()).collect();
-    let config = |shape: usize| &plan.runs[shapes[shape].runs[0]].config;
-    order.sort_by(|a, b| Work::of_step(config(*a)).total_cmp(&Work::of_step(config(*b))));
-
+    // Cheap work first, so that there is time for many groups.
+    let mut groups: Vec<(usize, Vec<usize>)> = fellows.into_values().collect();
+    let cost = |runs: &[usize]| works[runs[0]].step.max(works[runs[0]].measure.min(1.0));
+    groups.sort_by(|a, b| cost(&a.1).total_cmp(&cost(&b.1)).then(a.1[0].cmp(&b.1[0])));
     let start = Instant::now();
-    let mut by_shape: Vec<(Shape, usize, f64)> =
-        shapes.iter().map(|group| (group.shape, group.runs.len(), 0.0)).collect();
-    let (mut shapes_measured, mut together) = (0, 1);
-    // Seconds of a step and of a pass for each unit of their work, at the shape measured last.
-    let mut pace = (0.0, 0.0);
-    for index in order {
-        let first = config(index);
-        if shapes_measured == 0 || start.elapsed() < TIME_IN_ALL {
-            let size = group_size(fellows[&company(first)], trainer.company(first)?, jobs);
-            let (step, pass) = seconds_of_step_and_pass(first, size, trainer, jobs)?;
-            pace = (step / Work::of_step(first), pass / Work::of_pass(first));
-            together = together.max(size);
-            shapes_measured += 1;
-        }
-        let seconds = |config: &RunConfig| {
-            let step = Work::of_step(config) * pace.0 * config.train.steps as f64;
-            step + Work::of_pass(config) * pace.1 * Passes::of(config).total()
+    let (mut seconds, mut measured, mut together) = (0.0, 0, 1);
+    let mut known: Option<Pace> = None;
+    for (most, runs) in &groups {
+        let work = works[runs[0]];
+        let size = group_size(runs.len(), *most, jobs);
+        together = together.max(size);
+        let pace = match (experiment.seconds_per_work(), known) {
+            (Some(seconds), _) => Pace { step: seconds, pass: seconds },
+            (None, Some(pace)) if start.elapsed() >= TIME_IN_ALL => pace,
+            _ => {
+                measured += 1;
+                pace_of(&plan.runs[runs[0]].settings, &work, size, experiment, jobs)?
+            }
         };
-        let runs = shapes[index].runs.iter().map(|run| seconds(&plan.runs[*run].config));
-        by_shape[index].2 = runs.sum::<f64>() / jobs as f64;
+        known = Some(pace);
+        for run in runs {
+            let Work { steps, step, .. } = works[*run];
+            let training = step * steps as f64;
+            seconds += (pace.step * training + pace.pass * (works[*run].total() - training)) / jobs as f64;
+        }
     }
-    let seconds = by_shape.iter().map(|(_, _, seconds)| seconds).sum();
-    Ok(TimeEstimate { seconds, by_shape, shapes_measured, together })
+    let groups_measured = if experiment.seconds_per_work().is_some() { groups.len() } else { measured };
+    Ok(TimeEstimate { seconds, groups: groups.len(), groups_measured, jobs, together })
 }
 
-/// Seconds of one training step and one forward pass of a run, while `jobs` groups of `size` such runs train at the same time.
-fn seconds_of_step_and_pass(config: &RunConfig, size: usize, trainer: &dyn Trainer, jobs: usize) -> Result<(f64, f64)> {
-    let timings = side_by_side(jobs, || time(config, size, trainer, TIME_A_SHAPE));
-    let (mut step, mut pass) = (0.0, 0.0);
-    for timing in timings {
-        let timing = timing.ok_or_else(|| Error::Training("measuring the time of a step met a bug".into()))??;
-        step += timing.ms_per_replica_step / 1000.0 / jobs as f64;
-        pass += timing.forward_ms / 1000.0 / jobs as f64;
+/// Seconds per unit of work, of each run.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// In training steps.
+    step: f64,
+    /// In forward passes.
+    pass: f64,
+}
+
+/// The pace of runs like this one, while `jobs` groups of `size` of them train at the same time.
+fn pace_of(settings: &Settings, work: &Work, size: usize, experiment: &dyn Experiment, jobs: usize) -> Result<Pace> {
+    let timed = side_by_side(jobs, || -> Result<Pace> {
+        let mut training = experiment.trial(settings, size)?;
+        let per_run = |readings: Option<Readings>| readings.map(|readings| readings.median() / size as f64);
+        let pass = per_run(readings(TIME_A_GROUP, |count| (0..count).map(|_| training.pass()).sum())?);
+        if work.steps == 0 {
+            let pass = match pass {
+                Some(pass) => pass,
+                None => {
+                    let begun = Instant::now();
+                    without_progress(|progress| training.measure(progress))?;
+                    begun.elapsed().as_secs_f64() / work.measure.max(f64::MIN_POSITIVE) / size as f64
+                }
+            };
+            return Ok(Pace { step: pass, pass });
+        }
+        let step = per_run(readings(TIME_A_GROUP, |count| {
+            let before = training.step();
+            if before < work.steps {
+                training.advance(count.min(work.steps - before))?;
+            }
+            Ok((training.step() - before) as f64 * work.step)
+        })?);
+        let step = step.or(pass).unwrap_or(0.0);
+        Ok(Pace { step, pass: pass.unwrap_or(step) })
+    });
+    let mut sum = Pace { step: 0.0, pass: 0.0 };
+    for pace in timed {
+        let pace = pace.ok_or_else(|| Error::Other("measuring the time of a step met a bug".into()))??;
+        sum = Pace { step: sum.step + pace.step / jobs as f64, pass: sum.pass + pace.pass / jobs as f64 };
     }
-    Ok((step, pass))
+    Ok(sum)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::store::Outcome;
+use crate::store::{Outcome, RunSummary};
 
 /// Something that happened in a sweep. With `--json` each is one line of output.
 #[derive(Clone, Debug, Serialize)]
@@ -82,6 +82,15 @@ pub enum Event {
     },
     /// The sweep has ended or was stopped.
     SweepEnded(Tally),
+    /// The report is written.
+    ReportWritten {
+        /// The page to open.
+        page: PathBuf,
+        /// The figures, as SVG; a PNG lies beside each.
+        figures: Vec<PathBuf>,
+        /// How the runs stand.
+        tally: Tally,
+    },
 }
 
 /// How the runs of a sweep stand.
@@ -101,8 +110,30 @@ pub struct Tally {
     pub remaining: usize,
     /// Whether the sweep was stopped on request.
     pub stopped: bool,
-    /// Wall-clock seconds of this call.
+    /// What runs met that are left for the next time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// Wall-clock seconds of this call; in a report, those of all runs.
     pub seconds: f64,
+}
+
+impl Tally {
+    /// How planned runs stand, by the summaries of those that have ended. Seconds are those the runs took.
+    pub fn of<'a>(planned: usize, ended: impl IntoIterator<Item = &'a RunSummary>) -> Tally {
+        let mut tally = Tally { runs: planned, ..Tally::default() };
+        for summary in ended {
+            *match (summary.outcome, summary.converged) {
+                (Outcome::Finished, true) => &mut tally.converged,
+                (Outcome::Finished, false) => &mut tally.discarded,
+                (Outcome::Failed, _) => &mut tally.failed,
+                (Outcome::Skipped, _) => &mut tally.skipped,
+            } += 1;
+            tally.seconds += summary.seconds;
+        }
+        let ended = tally.converged + tally.discarded + tally.failed + tally.skipped;
+        tally.remaining = planned.saturating_sub(ended);
+        tally
+    }
 }
 
 /// Hears the events of a sweep; called from several threads.

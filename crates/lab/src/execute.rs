@@ -7,47 +7,80 @@ use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::company::{company, group_size};
-use crate::config::Configuration;
+use crate::compute::Machine;
 use crate::cores::side_by_side;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Tally};
+use crate::experiment::{Experiment, Lockstep, Teacher, Work};
 use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
-use crate::store::{FORMAT, Outcome, RunSummary, SweepFolder};
-use crate::trainer::{Stop, Teacher, Trainer};
-use crate::work::Work;
+use crate::stop::Stop;
+use crate::store::{Outcome, RunSummary, SweepFolder};
 
-/// Makes all runs of `plan` in `folder`: runs that may train together do (see [`Trainer::company`]), and `jobs` such groups at a time. Runs that have ended are not repeated and interrupted ones continue.
-/// A run whose loss diverges is marked failed and the sweep goes on. When `stop` is requested, every run in progress saves its
-/// state and the tally says what remains; the same happens before an error (such as a full disk) is returned.
-pub fn execute(
+/// Makes all runs of `plan` in `folder`, of whatever kind: runs that may train in lock-step do, and several such groups at a time. Runs that
+/// have ended are not repeated and interrupted ones continue. A run whose loss diverges is marked failed, and one that meets an error is
+/// left for the next time; the sweep goes on. When `stop` is requested, every run in progress saves its state and the tally says what
+/// remains; the same happens before an error of the folder (such as a full disk) is returned.
+pub fn execute(plan: &Plan, folder: &Path, machine: &Machine, observer: &dyn Observer, stop: &Stop) -> Result<Tally> {
+    let experiment = open(plan, machine)?;
+    execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)
+}
+
+/// Data and device of a plan, and the refusal of what its kind does not have: before anything is written.
+pub fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
+    machine.check(plan.kind().name, &plan.kind().abilities)?;
+    let experiment = (plan.kind().open)(plan, machine)?;
+    for run in &plan.runs {
+        if let Some(most) = machine.together.filter(|most| *most > 1) {
+            let Lockstep { most: can, .. } = experiment.lockstep(&run.settings)?;
+            if can == 1 {
+                let problem = format!("--together {most}: run {} ({}) trains alone; leave it out", run.id, run.label);
+                return Err(Error::Other(problem));
+            }
+        }
+    }
+    Ok(experiment)
+}
+
+/// How many groups train side by side.
+pub(crate) fn jobs(plan: &Plan, machine: &Machine, experiment: &dyn Experiment) -> usize {
+    machine.jobs.unwrap_or_else(|| experiment.default_jobs()).clamp(1, plan.runs.len().max(1))
+}
+
+/// [`execute`] where data and device are at hand.
+pub fn execute_with(
+    experiment: &dyn Experiment,
     plan: &Plan,
     folder: &Path,
-    jobs: usize,
-    trainer: &dyn Trainer,
+    machine: &Machine,
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Tally> {
-    // A device that is not there is told before anything is written.
-    if let Some(run) = plan.runs.first() {
-        trainer.company(&run.config)?;
+    for run in &plan.runs {
+        let teacher = run.depends_on(plan.kind());
+        if let Some(teacher) = teacher.filter(|teacher| !plan.runs.iter().any(|run| run.id == *teacher)) {
+            return Err(Error::setting("target", format!("run:{teacher} is not a run of this sweep")));
+        }
     }
-    let folder = SweepFolder::claim(folder, plan)?;
-    let jobs = jobs.clamp(1, plan.runs.len().max(1));
-    let sweep = Running::new(plan, &folder, trainer, observer, stop, jobs)?;
+    let mut notices = experiment.notices();
+    let folder = SweepFolder::claim(folder, plan, &machine.program, &mut notices)?;
+    let jobs = jobs(plan, machine, experiment);
+    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, jobs)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
         runs: plan.runs.len(),
         finished: sweep.state().summaries.len(),
-        total_steps: plan.total_steps(),
+        total_steps: sweep.works.iter().map(|work| work.steps).sum(),
     });
+    notices.into_iter().for_each(|text| observer.notice(&Event::Notice { text }));
     side_by_side(jobs, || sweep.work());
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(error) = state.error {
+    if let Some(error) = state.fatal {
         return Err(error);
     }
-    let tally = tally(plan, &state.summaries, stop.requested(), sweep.start.elapsed().as_secs_f64());
+    let mut tally = Tally::of(plan.runs.len(), state.summaries.values());
+    (tally.stopped, tally.seconds) = (stop.requested(), sweep.start.elapsed().as_secs_f64());
+    tally.errors = state.errors;
     observer.notice(&Event::SweepEnded(tally.clone()));
     Ok(tally)
 }
@@ -56,12 +89,15 @@ pub fn execute(
 struct Running<'a> {
     plan: &'a Plan,
     folder: &'a SweepFolder,
-    trainer: &'a dyn Trainer,
+    experiment: &'a dyn Experiment,
+    machine: &'a Machine,
     observer: &'a dyn Observer,
-    /// What the runs heed: the user's request, or an error in another run.
+    /// What the runs heed: the user's request, or a fatal error in another run.
     stop: Stop,
     /// Threads, each making a group.
     jobs: usize,
+    /// Of each run.
+    works: Vec<Work>,
     start: Instant,
     state: Mutex<State>,
     changed: Condvar,
@@ -77,7 +113,10 @@ struct State {
     /// Work that resumed runs had behind them; it is not work of this call.
     before: HashMap<usize, f64>,
     total: f64,
-    error: Option<Error>,
+    /// What ends the sweep: the folder cannot be written.
+    fatal: Option<Error>,
+    /// What runs met that are left for the next time.
+    errors: Vec<String>,
 }
 
 /// A run not begun.
@@ -85,36 +124,46 @@ struct Pending {
     /// Its place in the plan.
     index: usize,
     /// What it has in common with the runs that may train in lock-step with it: its settings, and the step it is at.
-    company: (String, u64),
+    lockstep: (String, u64),
+    /// How many may, at most.
+    most: usize,
 }
 
 impl<'a> Running<'a> {
     fn new(
         plan: &'a Plan,
         folder: &'a SweepFolder,
-        trainer: &'a dyn Trainer,
+        experiment: &'a dyn Experiment,
+        machine: &'a Machine,
         observer: &'a dyn Observer,
         user_stop: &Stop,
         jobs: usize,
     ) -> Result<Running<'a>> {
         let mut summaries = HashMap::new();
-        for run in &plan.runs {
-            if let Some(summary) = folder.run(&run.id).summary()? {
-                summaries.insert(run.id.clone(), summary);
-            }
-        }
         let mut pending = Vec::new();
-        for (index, run) in plan.runs.iter().enumerate().filter(|(_, run)| !summaries.contains_key(&run.id)) {
+        let mut works = Vec::new();
+        for (index, run) in plan.runs.iter().enumerate() {
+            works.push(experiment.work(&run.settings)?);
             let folder = folder.run(&run.id);
+            if let Some(summary) = folder.summary()? {
+                if let Some(data) = experiment.data(&run.settings) {
+                    folder.check_data(&data)?;
+                }
+                folder.remove_checkpoint()?; // left behind by an interruption just after the summary
+                summaries.insert(run.id.clone(), summary);
+                continue;
+            }
             let step = match folder.checkpoint()? {
                 None => 0,
-                Some(checkpoint) => trainer
-                    .step_of(&run.config, &checkpoint)
+                Some(checkpoint) => experiment
+                    .step_of(&run.settings, &checkpoint)
                     .map_err(|error| Error::damaged(&folder.checkpoint_path(), error))?,
             };
-            pending.push(Pending { index, company: (company(&run.config), step) });
+            let Lockstep { key, most } = experiment.lockstep(&run.settings)?;
+            let most = machine.together.map_or(most, |asked| asked.min(most));
+            pending.push(Pending { index, lockstep: (key, step), most });
         }
-        let total = pending.iter().map(|run| Work::of(&plan.runs[run.index].config).total()).sum();
+        let total = pending.iter().map(|run| works[run.index].total()).sum();
         let state = State {
             pending,
             summaries,
@@ -122,15 +171,18 @@ impl<'a> Running<'a> {
             in_progress: HashMap::new(),
             before: HashMap::new(),
             total,
-            error: None,
+            fatal: None,
+            errors: Vec::new(),
         };
         Ok(Running {
             plan,
             folder,
-            trainer,
+            experiment,
+            machine,
             observer,
-            stop: user_stop.heeded_by_new(),
+            stop: user_stop.child(),
             jobs,
+            works,
             start: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -145,50 +197,57 @@ impl<'a> Running<'a> {
     /// What each thread does: take runs that can begin together, make them, until none is left.
     fn work(&self) {
         loop {
-            let made = match self.take() {
-                Ok(group) if group.is_empty() => return,
-                Ok(group) => {
-                    // A bug in one group must not leave the other threads waiting for it.
-                    let made = catch_unwind(AssertUnwindSafe(|| self.make(&group)));
-                    self.state().in_progress.retain(|index, _| !group.contains(index));
-                    made.unwrap_or_else(|panic| Err(self.bug(&group, panic.as_ref())))
+            let group = self.take();
+            if group.is_empty() {
+                return;
+            }
+            // A bug in one group must not leave the other threads waiting for it.
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(&group)));
+            let made = made.unwrap_or_else(|panic| Err(Error::Other(format!("met a bug: {}", words(panic.as_ref())))));
+            self.state().in_progress.retain(|index, _| !group.contains(index));
+            match made {
+                Ok(()) | Err(Error::Stopped) => {}
+                Err(error @ (Error::Io { .. } | Error::Folder { .. } | Error::Damaged { .. })) => {
+                    self.state().fatal.get_or_insert(error);
+                    self.stop.request();
                 }
-                Err(error) => Err(error),
-            };
-            if let Err(error) = made
-                && !matches!(error, Error::Stopped)
-            {
-                self.state().error.get_or_insert(error);
-                self.stop.request();
+                Err(error) => self.leave(&group, &error),
             }
             self.changed.notify_all();
         }
     }
 
+    /// Leaves the runs of a group that met an error for the next time.
+    fn leave(&self, group: &[usize], error: &Error) {
+        let run = &self.plan.runs[group[0]];
+        let others = if group.len() > 1 { format!(" and {} in its group", group.len() - 1) } else { String::new() };
+        let text = format!("run {} ({}){others}: {error}", run.id, run.label);
+        self.state().errors.push(text.clone());
+        self.observer.notice(&Event::Notice { text });
+    }
+
     /// The next run whose teacher, if it has one, has ended, with as many as may train together with it; waits for one if need be.
     /// Empty: nothing is left to do.
-    fn take(&self) -> Result<Vec<usize>> {
+    fn take(&self) -> Vec<usize> {
         let mut state = self.state();
         loop {
             if self.stop.requested() || state.pending.is_empty() {
-                return Ok(Vec::new());
+                return Vec::new();
             }
             let ready = |run: &&Pending| {
-                self.plan.runs[run.index].depends_on().is_none_or(|teacher| state.summaries.contains_key(&teacher))
+                let teacher = self.plan.runs[run.index].depends_on(self.plan.kind());
+                teacher.is_none_or(|teacher| state.summaries.contains_key(&teacher))
             };
             if let Some(first) = state.pending.iter().find(ready) {
-                let fellows = state.pending.iter().filter(ready).filter(|run| run.company == first.company);
+                let fellows = state.pending.iter().filter(ready).filter(|run| run.lockstep == first.lockstep);
                 let mut group: Vec<usize> = fellows.map(|run| run.index).collect();
-                let most = self.trainer.company(&self.plan.runs[first.index].config)?;
-                group.truncate(group_size(group.len(), most, self.jobs));
+                group.truncate(group_size(group.len(), first.most, self.jobs));
                 state.pending.retain(|run| !group.contains(&run.index));
                 state.in_progress.extend(group.iter().map(|index| (*index, 0.0)));
-                return Ok(group);
+                return group;
             }
             if state.in_progress.is_empty() {
-                // Nothing under way can make a pending run ready: a teacher is missing from the plan.
-                let run = &self.plan.runs[state.pending[0].index];
-                return Err(Error::setting("target", format!("{} is not a run of this sweep", run.config.target)));
+                return Vec::new(); // their teachers met an error: they wait for the next time, too
             }
             state = self
                 .changed
@@ -205,31 +264,24 @@ impl<'a> Running<'a> {
         for index in group {
             let run = &self.plan.runs[*index];
             let folder = self.folder.run(&run.id);
-            let teacher = match run.depends_on().map(|id| self.teacher(&id)).transpose() {
+            let teacher = match run.depends_on(self.plan.kind()).map(|id| self.teacher(&id)).transpose() {
                 Ok(teacher) => teacher,
                 Err(problem) => {
-                    let summary = skipped(run, problem);
-                    folder.create(&run.config)?;
+                    let summary = RunSummary::skipped(&run.id, problem);
+                    folder.create(&run.settings)?;
                     folder.finish(&summary)?;
                     self.ended(*index, summary);
                     continue;
                 }
             };
-            assignments.push(Assignment { id: &run.id, config: &run.config, teacher, folder });
+            assignments.push(Assignment { run, teacher, folder, work: self.works[*index] });
             indices.push(*index);
         }
         if assignments.is_empty() {
             return Ok(());
         }
-        run_group(&assignments, self.trainer, &Telling { sweep: self, indices }, &self.stop)
-    }
-
-    fn bug(&self, group: &[usize], panic: &(dyn Any + Send)) -> Error {
-        let message = panic.downcast_ref::<String>().map(String::as_str);
-        let message = message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        let run = &self.plan.runs[group[0]];
-        let others = if group.len() > 1 { format!(" and {} in its company", group.len() - 1) } else { String::new() };
-        Error::Training(format!("run {} ({}){others} met a bug: {message}", run.id, run.config.label()))
+        let telling = Telling { sweep: self, indices };
+        run_group(&assignments, self.experiment, &self.machine.program, &telling, &self.stop)
     }
 
     fn teacher(&self, id: &str) -> Result<Teacher, String> {
@@ -239,57 +291,54 @@ impl<'a> Running<'a> {
         if summary.outcome != Outcome::Finished {
             return Err(format!("run {id}, whose labels it learns, was not finished"));
         }
-        if run.config.train.set_size > 0 && summary.measure("train_accuracy") != Some(1.0) {
-            return Err(format!("run {id}, whose labels it learns, does not fit its training set exactly"));
+        let weights = self.folder.run(id).weights_path();
+        let teacher = Teacher { settings: run.settings.clone(), summary, weights };
+        match self.experiment.refuse_teacher(&teacher) {
+            Some(why) => Err(format!("run {id}, whose labels it learns, {why}")),
+            None => Ok(teacher),
         }
-        Ok(Teacher { config: run.config.clone(), weights: self.folder.run(id).weights_path() })
     }
 
-    fn started(&self, index: usize, from_step: u64) {
-        let run = &self.plan.runs[index];
-        let before = Work::of(&run.config).train * from_step as f64 / run.config.train.steps.max(1) as f64;
+    fn run(&self, index: usize) -> (&PlannedRun, &Work) {
+        (&self.plan.runs[index], &self.works[index])
+    }
+
+    fn started(&self, index: usize, from_step: u64, before: f64) {
+        let (run, _) = self.run(index);
+        let before = if from_step == 0 { 0.0 } else { before };
         let mut state = self.state();
         state.total -= before;
         state.before.insert(index, before);
         drop(state);
-        self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: run.config.label(), from_step });
+        self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: run.label.clone(), from_step });
     }
 
-    fn progress(&self, index: usize, step: u64, measured: f64, loss: f64) {
-        let run = &self.plan.runs[index];
-        let fraction = step as f64 / run.config.train.steps.max(1) as f64;
+    fn progress(&self, index: usize, step: u64, work: f64, loss: f64) {
+        let (run, all) = self.run(index);
         let mut state = self.state();
         let before = state.before.get(&index).copied().unwrap_or(0.0);
-        let work = Work::of(&run.config);
-        state.in_progress.insert(index, work.train * fraction + work.measure * measured - before);
+        state.in_progress.insert(index, work - before);
         let (done, seconds_left) = self.how_far(&state);
         drop(state);
-        self.observer.notice(&Event::Progress {
-            id: run.id.clone(),
-            label: run.config.label(),
-            step,
-            steps: run.config.train.steps,
-            loss,
-            done,
-            seconds_left,
-        });
+        let (id, label, steps) = (run.id.clone(), run.label.clone(), all.steps);
+        self.observer.notice(&Event::Progress { id, label, step, steps, loss, done, seconds_left });
     }
 
     fn ended(&self, index: usize, summary: RunSummary) {
-        let run = &self.plan.runs[index];
+        let (run, work) = self.run(index);
         let mut state = self.state();
         state.in_progress.remove(&index);
-        state.done += Work::of(&run.config).total() - state.before.remove(&index).unwrap_or(0.0);
+        state.done += work.total() - state.before.remove(&index).unwrap_or(0.0);
         state.summaries.insert(run.id.clone(), summary.clone());
         let ended = state.summaries.len();
         let (done, seconds_left) = self.how_far(&state);
         drop(state);
         self.observer.notice(&Event::RunEnded {
             id: run.id.clone(),
-            label: run.config.label(),
+            label: run.label.clone(),
             outcome: summary.outcome,
             converged: summary.converged,
-            measures: summary.headline(&["eval_loss", "sharpness"]),
+            measures: summary.headline(self.plan.kind().headline),
             problem: summary.problem,
             seconds: summary.seconds,
             ended,
@@ -308,6 +357,19 @@ impl<'a> Running<'a> {
     }
 }
 
+/// What a panic said.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    message.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// How many of `fellows` runs that may train together are put into one group, when at most `most` fit and `jobs` groups train side by
+/// side: groups of one size, and enough of them for all.
+pub(crate) fn group_size(fellows: usize, most: usize, jobs: usize) -> usize {
+    let groups = fellows.div_ceil(most.max(1)).max(jobs.min(fellows)).max(1);
+    fellows.div_ceil(groups)
+}
+
 /// Passes on what a group tells.
 struct Telling<'a> {
     sweep: &'a Running<'a>,
@@ -316,12 +378,12 @@ struct Telling<'a> {
 }
 
 impl Listener for Telling<'_> {
-    fn started(&self, run: usize, from_step: u64) {
-        self.sweep.started(self.indices[run], from_step);
+    fn started(&self, run: usize, from_step: u64, work_before: f64) {
+        self.sweep.started(self.indices[run], from_step, work_before);
     }
 
-    fn progress(&self, run: usize, step: u64, measured: f64, loss: f64) {
-        self.sweep.progress(self.indices[run], step, measured, loss);
+    fn progress(&self, run: usize, step: u64, work: f64, loss: f64) {
+        self.sweep.progress(self.indices[run], step, work, loss);
     }
 
     fn ended(&self, run: usize, summary: RunSummary) {
@@ -329,31 +391,16 @@ impl Listener for Telling<'_> {
     }
 }
 
-fn skipped(run: &PlannedRun, problem: String) -> RunSummary {
-    RunSummary {
-        format: FORMAT,
-        id: run.id.clone(),
-        outcome: Outcome::Skipped,
-        problem: Some(problem),
-        steps: 0,
-        converged: false,
-        seconds: 0.0,
-        device: "none".into(),
-        measures: Default::default(),
-        detail: Default::default(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn tally(plan: &Plan, summaries: &HashMap<String, RunSummary>, stopped: bool, seconds: f64) -> Tally {
-    let mut tally = Tally { runs: plan.runs.len(), stopped, seconds, ..Tally::default() };
-    for run in &plan.runs {
-        *match summaries.get(&run.id).map(|summary| (summary.outcome, summary.converged)) {
-            Some((Outcome::Finished, true)) => &mut tally.converged,
-            Some((Outcome::Finished, false)) => &mut tally.discarded,
-            Some((Outcome::Failed, _)) => &mut tally.failed,
-            Some((Outcome::Skipped, _)) => &mut tally.skipped,
-            None => &mut tally.remaining,
-        } += 1;
+    #[test]
+    fn groups_are_even_and_enough() {
+        assert_eq!(group_size(40, 256, 1), 40);
+        assert_eq!(group_size(300, 256, 1), 150);
+        assert_eq!(group_size(10, 256, 4), 3);
+        assert_eq!(group_size(10, 1, 2), 1);
+        assert_eq!(group_size(1, 8, 2), 1);
     }
-    tally
 }

@@ -1,76 +1,86 @@
 //! Runs in lock-step from their beginning, or their checkpoints, to their summaries. One run alone is a group of one.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::config::{Configuration, RunConfig};
+use crate::compute::instruction_set;
 use crate::error::{Error, Result};
-use crate::store::{FORMAT, Outcome, RunFolder, RunSummary};
-use crate::trainer::{Measured, Start, Stop, Teacher, Trainer, Training};
+use crate::experiment::{Experiment, Line, Lost, Measured, RunStart, Teacher, Training, Work};
+use crate::plan::PlannedRun;
+use crate::stop::{Progress, Stop};
+use crate::store::{FORMAT, MadeBy, Outcome, RunFolder, RunSummary};
 
-/// An interruption loses at most this much training,
+/// An interruption loses at most this much training.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
 
-/// or, where saving takes long, this many times as much as that takes.
+/// Where saving takes long, an interruption loses at most this many times as much as that takes.
 const CHECKPOINT_COST: u32 = 20;
 
-/// Between two looks at whether to stop.
+/// Time between two looks at whether to stop.
 const BREATH: Duration = Duration::from_millis(250);
 
 /// Progress is told at most this often.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// A run without tracking logs its loss this many times.
-const LOGGED_LOSSES: u64 = 100;
-
 /// A run about to be made.
 pub(crate) struct Assignment<'a> {
-    pub id: &'a str,
-    pub config: &'a RunConfig,
+    pub run: &'a PlannedRun,
     pub teacher: Option<Teacher>,
     pub folder: RunFolder,
+    pub work: Work,
 }
 
 /// Hears what becomes of the runs of a group, by their places in it.
 pub(crate) trait Listener: Sync {
-    fn started(&self, run: usize, from_step: u64);
-    /// Steps made, and the part of the measuring that is done.
-    fn progress(&self, run: usize, step: u64, measured: f64, loss: f64);
+    fn started(&self, run: usize, from_step: u64, work_before: f64);
+    /// Steps made, work done, and the latest loss.
+    fn progress(&self, run: usize, step: u64, work: f64, loss: f64);
     fn ended(&self, run: usize, summary: RunSummary);
 }
 
 /// Trains and measures the runs, saving their states whenever asked to stop and before an error is returned.
 pub(crate) fn run_group(
     runs: &[Assignment],
-    trainer: &dyn Trainer,
+    experiment: &dyn Experiment,
+    program: &str,
     listener: &dyn Listener,
     stop: &Stop,
 ) -> Result<()> {
     let mut starts = Vec::new();
-    for run in runs {
-        run.folder.create(run.config)?;
-        let checkpoint = run.folder.checkpoint()?;
-        starts.push(Start { config: run.config, teacher: run.teacher.as_ref(), checkpoint });
+    for Assignment { run, teacher, folder, .. } in runs {
+        folder.create(&run.settings)?;
+        if let Some(data) = experiment.data(&run.settings) {
+            folder.check_data(&data)?;
+        }
+        let checkpoint = folder.checkpoint()?;
+        let step = match &checkpoint {
+            Some(checkpoint) => experiment
+                .step_of(&run.settings, checkpoint)
+                .map_err(|error| Error::damaged(&folder.checkpoint_path(), error))?,
+            None => 0,
+        };
+        let lines = folder.rewind_metrics(step)?;
+        starts.push(RunStart { settings: &run.settings, teacher: teacher.as_ref(), checkpoint, lines });
     }
-    let training = trainer.begin(&starts)?;
-    drop(starts);
+    let training = experiment.begin(&starts)?;
     let mut under_way = Vec::new();
-    for (place, assignment) in runs.iter().enumerate() {
-        let last = assignment.folder.rewind_metrics(training.step())?.unwrap_or_default();
-        listener.started(place, training.step());
+    for (place, (assignment, start)) in runs.iter().zip(&starts).enumerate() {
+        listener.started(place, training.step(), assignment.work.until(training.step()));
+        let seconds = |line: &Map<String, Value>| line.get("seconds").and_then(Value::as_f64);
         under_way.push(UnderWay {
             place,
             assignment,
             start: Instant::now(),
-            company: runs.len(),
-            seconds_before: last.get("seconds").and_then(Value::as_f64).unwrap_or(0.0),
-            logged: last.get("step").and_then(Value::as_u64),
-            loss: last.get("train_loss").and_then(Value::as_f64).unwrap_or(f64::NAN),
+            replicas: runs.len(),
+            seconds_before: start.lines.iter().rev().find_map(seconds).unwrap_or(0.0),
+            logged: start.lines.last().and_then(|line| line.get("step")).and_then(Value::as_u64),
         });
     }
-    let mut group = Group { runs: under_way, training, listener, stop, told: Instant::now() };
+    drop(starts);
+    let mut group = Group { runs: under_way, training, program, listener, stop, told: Mutex::new(Instant::now()) };
     match group.train().and_then(|()| group.measure()) {
         Err(error) if !matches!(error, Error::Stopped) => {
             let _ = group.save(); // what can still be saved is; the error to tell is the first one
@@ -84,11 +94,12 @@ pub(crate) fn run_group(
 struct Group<'a> {
     /// Those that are not lost.
     runs: Vec<UnderWay<'a>>,
-    training: Box<dyn Training>,
+    training: Box<dyn Training + 'a>,
+    program: &'a str,
     listener: &'a dyn Listener,
     stop: &'a Stop,
     /// When progress was told last.
-    told: Instant,
+    told: Mutex<Instant>,
 }
 
 /// A run of a group.
@@ -97,27 +108,29 @@ struct UnderWay<'a> {
     place: usize,
     assignment: &'a Assignment<'a>,
     start: Instant,
-    /// Runs that began with it: each is counted an equal share of the time, so that the seconds of all runs add up.
-    company: usize,
+    /// Runs that began with it: each is counted an equal part of the time, so that the seconds of all runs add up.
+    replicas: usize,
     /// Seconds it took before an interruption.
     seconds_before: f64,
     /// The last step it logged.
     logged: Option<u64>,
-    /// Its latest training loss.
-    loss: f64,
 }
 
 impl Group<'_> {
     /// Trains to the last step those runs whose loss stays a finite number.
     fn train(&mut self) -> Result<()> {
-        let Some(first) = self.runs.first() else { return Ok(()) };
-        // These are the same for all runs in company.
-        let (steps, track_every) = (first.assignment.config.train.steps, first.assignment.config.track.every);
+        let Some(steps) = self.runs.first().map(|run| run.assignment.work.steps) else { return Ok(()) };
         let mut saved = Instant::now();
         let mut pause = CHECKPOINT_EVERY;
         let mut pace = Pace::default();
         while !self.runs.is_empty() {
-            let step = self.training.step();
+            match self.with_progress(|training, progress| training.lines(progress)) {
+                // Measuring a line is not resumed part-way: its noise is named by the run, so doing it again gives the same numbers.
+                Err(Error::Stopped) => {}
+                lines => self.log(lines?)?,
+            }
+            self.end_lost()?;
+            // Only now, as lines that were gathered up to this step must be on the disk before its checkpoint is.
             if self.stop.requested() || saved.elapsed() > pause {
                 let saving = Instant::now();
                 self.save()?;
@@ -125,67 +138,80 @@ impl Group<'_> {
                 saved = Instant::now();
                 pause = CHECKPOINT_EVERY.max(CHECKPOINT_COST * saving.elapsed());
             }
-            let tracked = track_every > 0 && step.is_multiple_of(track_every);
-            // Whether a step was tracked is read from the metrics, so a stop while tracking loses neither step nor line.
-            if tracked && self.runs.iter().any(|run| run.logged != Some(step)) {
-                match self.training.track(self.stop) {
-                    Err(Error::Stopped) => continue,
-                    lines => self.log_tracked(step, lines?)?,
-                }
-            }
-            if step == steps {
+            let step = self.training.step();
+            if step >= steps {
                 return Ok(());
             }
-            let next_tracked = if track_every > 0 { step - step % track_every + track_every } else { steps };
-            let count = pace.steps(steps.min(next_tracked) - step);
+            let count = pace.steps(steps - step);
             let begun = Instant::now();
-            let losses = self.training.advance(count as usize)?;
-            pace.took(count, begun.elapsed());
-            self.take_in(step, &losses)?;
+            self.training.advance(count)?;
+            pace.took(self.training.step() - step, begun.elapsed());
+            self.end_lost()?;
+            self.tell(0.0);
         }
         Ok(())
     }
 
-    /// Logs and tells the losses [step][run] of the steps after `before`, and ends the runs that are lost.
-    fn take_in(&mut self, before: u64, losses: &[Vec<f64>]) -> Result<()> {
-        let mut lost = Vec::new();
-        let tell = self.told.elapsed() > TELL_EVERY;
-        for (index, run) in self.runs.iter_mut().enumerate() {
-            let config = run.assignment.config;
-            let log_every = (config.train.steps / LOGGED_LOSSES).max(1);
-            for (step, losses) in (before + 1..).zip(losses) {
-                run.loss = losses[run.place];
-                if !run.loss.is_finite() {
-                    lost.push((index, step));
-                    break;
-                }
-                if config.track.every == 0 && (step.is_multiple_of(log_every) || step == config.train.steps) {
-                    run.log(step, Map::from_iter([("train_loss".into(), run.loss.into())]))?;
+    /// Calls the training with a progress that tells how far each run is.
+    fn with_progress<T>(&mut self, call: impl FnOnce(&mut dyn Training, &Progress) -> T) -> T {
+        let Group { runs, training, listener, stop, told, .. } = self;
+        let (step, told) = (training.step(), &*told);
+        let states: Vec<(usize, Work, f64)> =
+            runs.iter().map(|run| (run.place, run.assignment.work, training.loss(run.place))).collect();
+        let hear = |ticked: f64| {
+            if let Ok(mut told) = told.lock()
+                && told.elapsed() > TELL_EVERY
+            {
+                *told = Instant::now();
+                for (place, work, loss) in &states {
+                    listener.progress(*place, step, (work.until(step) + ticked).min(work.total()), *loss);
                 }
             }
-            if tell && run.loss.is_finite() {
-                self.listener.progress(run.place, before + losses.len() as u64, 0.0, run.loss);
+        };
+        call(training.as_mut(), &Progress::new(stop, &hear))
+    }
+
+    /// Tells how far all runs are, not too often.
+    fn tell(&mut self, ticked: f64) {
+        let due = self.told.lock().is_ok_and(|mut told| {
+            let due = told.elapsed() > TELL_EVERY;
+            if due {
+                *told = Instant::now();
+            }
+            due
+        });
+        if due {
+            let step = self.training.step();
+            for run in &self.runs {
+                let work = run.assignment.work.until(step) + ticked;
+                self.listener.progress(run.place, step, work, self.training.loss(run.place));
             }
         }
-        if tell {
-            self.told = Instant::now();
+    }
+
+    /// Logs lines of metrics, those not logged before an interruption.
+    fn log(&mut self, mut lines: Vec<Vec<Line>>) -> Result<()> {
+        for run in &mut self.runs {
+            let lines = lines.get_mut(run.place).map(std::mem::take).unwrap_or_default();
+            run.log(lines)?;
         }
-        let device = self.training.device();
-        for (index, step) in lost.into_iter().rev() {
-            let run = self.runs.remove(index);
-            let (loss, lr) = (run.loss, run.assignment.config.train.lr);
+        Ok(())
+    }
+
+    /// Ends the runs that are lost.
+    fn end_lost(&mut self) -> Result<()> {
+        let training = &self.training;
+        let (lost, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.runs).into_iter().partition(|run| training.lost(run.place).is_some());
+        self.runs = kept;
+        for run in lost {
+            let Some(Lost { step, loss }) = self.training.lost(run.place) else { continue };
+            let lr = run.assignment.run.settings.text("train.lr");
             let problem =
                 format!("the loss became {loss} at step {step} (lr = {lr}); a smaller train.lr usually helps");
-            let summary = run.summary(Outcome::Failed, Some(problem), step, device.clone(), Measured::default());
+            let summary = self.summary(&run, Outcome::Failed, Some(problem), step, Measured::default());
             run.assignment.folder.finish(&summary)?;
             self.listener.ended(run.place, summary);
-        }
-        Ok(())
-    }
-
-    fn log_tracked(&mut self, step: u64, mut lines: Vec<Map<String, Value>>) -> Result<()> {
-        for run in self.runs.iter_mut().filter(|run| run.logged != Some(step)) {
-            run.log(step, std::mem::take(&mut lines[run.place]))?;
         }
         Ok(())
     }
@@ -197,31 +223,27 @@ impl Group<'_> {
         }
         // Measuring is not resumed part-way: its noise is named by the run, so doing it again gives the same numbers.
         self.save()?;
-        let (runs, listener, step) = (&self.runs, self.listener, self.training.step());
-        let mut told = Instant::now();
-        let mut progress = |part| {
-            if told.elapsed() > TELL_EVERY {
-                runs.iter().for_each(|run| listener.progress(run.place, step, part, run.loss));
-                told = Instant::now();
-            }
-        };
-        let mut measured = self.training.measure(self.stop, &mut progress)?;
-        let device = self.training.device();
+        let mut measured = self.with_progress(|training, progress| training.measure(progress))?;
         for run in &self.runs {
             let Some(measured) = measured[run.place].take() else {
-                let label = run.assignment.config.label();
-                return Err(Error::Training(format!("run {} ({label}) was not measured", run.assignment.id)));
+                let PlannedRun { id, label, .. } = run.assignment.run;
+                return Err(Error::Other(format!("run {id} ({label}) was not measured")));
             };
-            run.assignment.folder.save_weights(&self.training.weights(run.place)?)?;
-            let summary = run.summary(Outcome::Finished, None, self.training.step(), device.clone(), measured);
+            if let Some(weights) = self.training.weights(run.place)? {
+                run.assignment.folder.save_weights(&weights)?;
+            }
+            let summary = self.summary(run, Outcome::Finished, None, self.training.step(), measured);
             run.assignment.folder.finish(&summary)?;
             self.listener.ended(run.place, summary);
         }
         Ok(())
     }
 
-    /// Saves every run's state; a failure to save one does not keep the others from being saved.
+    /// Saves every run's state, where there is any; a failure to save one does not keep the others from being saved.
     fn save(&self) -> Result<()> {
+        if self.training.step() == 0 {
+            return Ok(());
+        }
         let states: Vec<Vec<u8>> =
             self.runs.iter().map(|run| self.training.checkpoint(run.place)).collect::<Result<_>>()?;
         let folders: Vec<&RunFolder> = self.runs.iter().map(|run| &run.assignment.folder).collect();
@@ -229,42 +251,55 @@ impl Group<'_> {
             folders.par_iter().zip(&states).map(|(folder, state)| folder.save_checkpoint(state)).collect();
         saved.into_iter().collect()
     }
-}
-
-impl UnderWay<'_> {
-    fn seconds(&self) -> f64 {
-        self.seconds_before + self.start.elapsed().as_secs_f64() / self.company as f64
-    }
-
-    fn log(&mut self, step: u64, measures: Map<String, Value>) -> Result<()> {
-        let mut line = Map::from_iter([("step".into(), step.into())]);
-        line.extend(measures);
-        line.insert("seconds".into(), self.seconds().into());
-        self.assignment.folder.log(&line)?;
-        self.logged = Some(step);
-        Ok(())
-    }
 
     fn summary(
         &self,
+        run: &UnderWay,
         outcome: Outcome,
         problem: Option<String>,
         steps: u64,
-        device: String,
         measured: Measured,
     ) -> RunSummary {
+        let compute = run.assignment.run.settings.compute();
         RunSummary {
             format: FORMAT,
-            id: self.assignment.id.into(),
+            id: run.assignment.run.id.clone(),
             outcome,
             problem,
             steps,
             converged: measured.converged,
-            seconds: self.seconds(),
-            device,
+            seconds: run.seconds(),
+            device: self.training.device(),
+            made_by: compute.map(|compute| MadeBy {
+                program: self.program.into(),
+                dtype: compute.dtype,
+                engine: compute.engine,
+                instruction_set: instruction_set().into(),
+            }),
             measures: measured.measures,
             detail: measured.detail,
         }
+    }
+}
+
+impl UnderWay<'_> {
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.start.elapsed().as_secs_f64() / self.replicas as f64
+    }
+
+    fn log(&mut self, lines: Vec<Line>) -> Result<()> {
+        let new: Vec<Line> = lines.into_iter().filter(|line| self.logged.is_none_or(|step| line.step > step)).collect();
+        let last = new.len().saturating_sub(1);
+        for (place, Line { step, values }) in new.into_iter().enumerate() {
+            let mut line = Map::from_iter([("step".into(), step.into())]);
+            line.extend(values);
+            if place == last {
+                line.insert("seconds".into(), self.seconds().into());
+            }
+            self.assignment.folder.log(&line)?;
+            self.logged = Some(step);
+        }
+        Ok(())
     }
 }
 
@@ -288,7 +323,7 @@ impl Pace {
     /// Learns from how long some steps took; the number at most doubles, as first steps may be slow or fast for reasons of their own.
     fn took(&mut self, steps: u64, time: Duration) {
         let fitting = steps as f64 * BREATH.as_secs_f64() / time.as_secs_f64().max(1e-9);
-        self.steps = (fitting as u64).clamp(1, 2 * steps.max(self.steps / 2));
+        self.steps = (fitting as u64).clamp(1, 2 * steps.max(self.steps / 2).max(1));
     }
 }
 
@@ -305,7 +340,7 @@ mod tests {
         }
         assert_eq!(pace.steps(u64::MAX), 50);
         assert_eq!(pace.steps(10), 10);
-        // A short piece before a tracked step does not slow the next ones down.
+        // A short piece before a line of metrics does not slow the next ones down.
         pace.took(2, Duration::from_millis(10));
         assert_eq!(pace.steps(u64::MAX), 50);
         pace.took(50, Duration::from_secs(50));

@@ -1,153 +1,178 @@
 //! From a recipe to the ordered list of runs it means.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use pudica_data::Stream;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use crate::config::{Configuration, ModelKind, RunConfig, Settings, TargetName};
 use crate::error::{Error, Result};
-use crate::recipe::axis::Values;
+use crate::kinds::Kind;
+use crate::recipe::axis::{Axis, Values};
 use crate::recipe::{Override, Recipe, Scale, Sweep};
+use crate::settings::Settings;
+
+/// A plan of more runs than this is a typing mistake.
+const MOST_RUNS: usize = 200_000;
+
+/// The longest part of a folder's name that overrides make.
+const LONGEST_SUFFIX: usize = 60;
+
+/// Which runs of a recipe are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The scale; `None`: quick, or the only one there is.
+    pub scale: Option<String>,
+    /// Changed settings as typed: `model.d=64`, `seed=0..10`.
+    pub overrides: Vec<String>,
+    /// Settings changed by flags: the flag as typed (`--dtype f64`), and the same as an override (`compute.dtype=f64`).
+    pub flags: Vec<(String, String)>,
+    /// Flags that change no setting but are needed to repeat the command, such as `--data DIR`.
+    pub repeat: Vec<String>,
+}
 
 /// All runs of a recipe at one scale, in the order they are made: a run comes after the run it depends on.
 #[derive(Clone, Debug)]
-pub struct Plan<C = RunConfig> {
+pub struct Plan {
     /// The recipe it was made from.
     pub recipe: Recipe,
     /// The scale's name.
     pub scale: String,
-    /// The overrides as typed.
-    pub overrides: Vec<String>,
+    /// What was asked for.
+    pub request: Request,
+    /// The settings that were given different values, in the order of definition.
+    pub swept: Vec<String>,
     /// The runs.
-    pub runs: Vec<PlannedRun<C>>,
+    pub runs: Vec<PlannedRun>,
 }
 
 /// One run of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlannedRun<C = RunConfig> {
+pub struct PlannedRun {
     /// The run's name: the hash of its settings.
     pub id: String,
     /// The sweep of the recipe it belongs to.
     pub sweep: String,
     /// The run it was made for, where its sweep follows another.
     pub parent: Option<String>,
+    /// How a person names it among the others: what differs.
+    pub label: String,
     /// Its settings.
-    pub config: C,
+    pub settings: Settings,
 }
 
-/// Runs whose tensors have the same shapes, so that they cost the same and can execute together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// What they share.
-    pub shape: Shape,
-    /// Their places in [`Plan::runs`].
-    pub runs: Vec<usize>,
-}
-
-/// What decides the shapes of all tensors of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
-    /// The architecture.
-    pub kind: ModelKind,
-    /// Width.
-    pub d: usize,
-    /// Layers.
-    pub layers: usize,
-    /// Heads.
-    pub heads: usize,
-    /// Feed-forward width.
-    pub ff: usize,
-    /// Bits a string.
-    pub n: usize,
-    /// Strings a step.
-    pub batch: usize,
-}
-
-impl<C: Configuration> Plan<C> {
-    /// The runs of `recipe` at `scale` (default: quick), changed by `overrides` as typed on the command line.
-    pub fn new(recipe: &Recipe, scale: Option<&str>, overrides: &[String]) -> Result<Plan<C>> {
-        if recipe.kind != C::KIND {
-            let problem = format!("its runs are of the kind {:?}, not {:?}", recipe.kind, C::KIND);
-            return Err(Error::Recipe { recipe: recipe.name.clone(), problem });
+impl Plan {
+    /// The runs of `recipe` that are asked for.
+    pub fn new(recipe: &Recipe, request: &Request) -> Result<Plan> {
+        let mut scale = recipe.scale(request.scale.as_deref())?.clone();
+        let mut given = HashSet::new();
+        for text in request.flags.iter().map(|(_, text)| text).chain(&request.overrides) {
+            let change = Override::parse(text)?;
+            if !given.insert(change.key().to_string()) {
+                let problem = format!("{} is given twice; write key=a,b for several values", change.key());
+                return Err(Error::Override { text: text.clone(), problem });
+            }
+            change.apply(&mut scale)?;
         }
-        let mut scale = recipe.scale(scale)?.clone();
-        for text in overrides {
-            Override::parse(text)?.apply(&mut scale)?;
-        }
-        let mut runs: Vec<PlannedRun<C>> = Vec::new();
+        let mut runs: Vec<PlannedRun> = Vec::new();
+        let mut used = Used::new(recipe.kind);
         for sweep in &scale.sweeps {
-            let new = expand(&scale, sweep, &runs).map_err(|error| in_sweep(recipe, sweep, error))?;
+            let new = expand(&scale, sweep, &runs, &mut used).map_err(|error| in_sweep(recipe, sweep, error))?;
             runs.extend(new);
         }
+        used.check()?;
         // Two sweeps may ask for the same run; it is made once, for the first of them.
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(run.id.clone()));
-        Ok(Plan { recipe: recipe.clone(), scale: scale.name, overrides: overrides.to_vec(), runs })
+        let all: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
+        let mut swept = varying(&all);
+        swept.retain(|key| scale.sweeps.iter().any(|sweep| sweep.decides(key)));
+        let labels = labels(recipe.kind, &all, &swept);
+        runs.iter_mut().zip(labels).for_each(|(run, label)| run.label = label);
+        Ok(Plan { recipe: recipe.clone(), scale: scale.name, request: request.clone(), swept, runs })
+    }
+
+    /// What its runs are.
+    pub fn kind(&self) -> &'static Kind {
+        self.recipe.kind
     }
 
     /// The command that repeats this plan.
     pub fn command(&self) -> String {
-        let mut command = format!("pudica run {} --scale {}", self.recipe.name, self.scale);
-        for text in &self.overrides {
-            command += &format!(" {text}");
+        let flags = self.request.flags.iter().map(|(flag, _)| flag).chain(&self.request.repeat);
+        let overrides = self.request.overrides.iter().map(|text| quoted(text));
+        let mut command = format!("pudica run {} --scale {}", quoted(&self.recipe.name), self.scale);
+        for word in overrides.chain(flags.cloned()) {
+            command += " ";
+            command += &word;
         }
         command
     }
 
-    /// Where its results go unless the user says otherwise: `runs/hahn/length-scaling-quick`.
-    pub fn default_folder(&self) -> std::path::PathBuf {
+    /// Where its results go unless the user says otherwise: `runs/hahn/length-scaling-quick`, and other settings elsewhere.
+    pub fn default_folder(&self) -> PathBuf {
         let name = self.recipe.name.trim_end_matches(".toml").trim_start_matches(['/', '.']).replace("../", "");
-        std::path::Path::new("runs").join(format!("{name}-{}", self.scale))
-    }
-}
-
-impl Plan {
-    /// Training steps of all runs together.
-    pub fn total_steps(&self) -> u64 {
-        self.runs.iter().map(|run| run.config.train.steps).sum()
-    }
-
-    /// The runs by their shapes, in the order of first appearance.
-    pub fn groups(&self) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut place: HashMap<Shape, usize> = HashMap::new();
-        for (index, run) in self.runs.iter().enumerate() {
-            let shape = Shape::of(&run.config);
-            let at = *place.entry(shape).or_insert_with(|| {
-                groups.push(Group { shape, runs: Vec::new() });
-                groups.len() - 1
-            });
-            groups[at].runs.push(index);
+        let mut name = format!("{name}-{}", self.scale);
+        let mut changes: Vec<&str> = self.request.overrides.iter().map(String::as_str).collect();
+        changes.extend(self.request.flags.iter().filter_map(|(_, text)| text.split_once('=').map(|(_, value)| value)));
+        if !changes.is_empty() {
+            let plain = |c: char| if c.is_ascii_alphanumeric() || ".,=-_".contains(c) { c } else { '_' };
+            let mut suffix: String = changes.join("+").chars().map(|c| if c == '+' { c } else { plain(c) }).collect();
+            if suffix.len() > LONGEST_SUFFIX {
+                let digest = Sha256::digest(changes.join("+").as_bytes());
+                suffix.truncate(LONGEST_SUFFIX - 7);
+                suffix += &format!("-{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
+            }
+            name += &format!("+{suffix}");
         }
-        groups
+        PathBuf::from("runs").join(name)
     }
 }
 
 impl PlannedRun {
     /// The run whose labels this one learns, if any.
-    pub fn depends_on(&self) -> Option<String> {
-        match TargetName::parse(&self.config.target) {
-            Ok(TargetName::Run(id)) => Some(id),
-            _ => None,
-        }
+    pub fn depends_on(&self, kind: &Kind) -> Option<String> {
+        (kind.teacher)(&self.settings)
     }
 }
 
-impl Shape {
-    /// The shape of a run.
-    pub fn of(config: &RunConfig) -> Shape {
-        let model = &config.model;
-        Shape {
-            kind: model.kind,
-            d: model.d,
-            layers: model.layers,
-            heads: model.heads,
-            ff: config.ff(),
-            n: config.n,
-            batch: config.train.batch,
-        }
+/// An argument as a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-=,:/+%@".contains(c);
+    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// The settings that differ between some runs, in the order of definition.
+pub fn varying(runs: &[&Settings]) -> Vec<String> {
+    let Some((first, others)) = runs.split_first() else { return Vec::new() };
+    let differs = |key: &String| others.iter().any(|other| other.get(key).ok() != first.get(key).ok());
+    first.keys().into_iter().filter(differs).collect()
+}
+
+/// How a person names each of some runs: by those of these settings that differ between them, or by what the kind calls a run where none
+/// does. The kind's own names come first, the seed last.
+pub fn labels(kind: &Kind, runs: &[&Settings], keys: &[String]) -> Vec<String> {
+    let mut order: Vec<&str> = kind.naming.iter().copied().filter(|name| keys.iter().any(|key| key == name)).collect();
+    order.extend(keys.iter().map(String::as_str).filter(|key| !kind.naming.contains(key)));
+    if order.is_empty() {
+        order = kind.naming.to_vec();
     }
+    order.sort_by_key(|key| *key == "seed"); // stable: only the seed moves
+    let last_part = |key: &str| key.rsplit('.').next().unwrap_or_default().to_string();
+    let short = |key: &&str| {
+        let unique = order.iter().filter(|other| last_part(other) == last_part(key)).count() == 1;
+        if unique { last_part(key) } else { key.to_string() }
+    };
+    let names: Vec<String> = order.iter().map(short).collect();
+    let label = |settings: &&Settings| {
+        let word = |(key, name): (&&str, &String)| match settings.get(key) {
+            Ok(Value::String(text)) if kind.naming.contains(key) => text.clone(),
+            _ => format!("{name}={}", settings.text(key)),
+        };
+        order.iter().zip(&names).map(word).collect::<Vec<_>>().join(" ")
+    };
+    runs.iter().map(label).collect()
 }
 
 fn in_sweep(recipe: &Recipe, sweep: &Sweep, error: Error) -> Error {
@@ -155,33 +180,81 @@ fn in_sweep(recipe: &Recipe, sweep: &Sweep, error: Error) -> Error {
 }
 
 /// All runs of one sweep; `earlier` are those of the sweeps before it.
-fn expand<C: Configuration>(scale: &Scale, sweep: &Sweep, earlier: &[PlannedRun<C>]) -> Result<Vec<PlannedRun<C>>> {
+fn expand(scale: &Scale, sweep: &Sweep, earlier: &[PlannedRun], used: &mut Used) -> Result<Vec<PlannedRun>> {
     let Some(followed) = &sweep.follows else {
-        return expand_for(scale, sweep, None);
+        check_count(sweep, earlier.len(), 1)?;
+        return expand_for(scale, sweep, None, used);
     };
-    let parents: Vec<&PlannedRun<C>> = earlier.iter().filter(|run| run.sweep == *followed).collect();
+    let parents: Vec<&PlannedRun> = earlier.iter().filter(|run| run.sweep == *followed).collect();
     if parents.is_empty() {
         return Err(Error::setting("follows", format!("there is no sweep `{followed}` before this one")));
     }
+    check_count(sweep, earlier.len(), parents.len())?;
     let mut runs = Vec::new();
     for parent in parents {
-        let settings = parent.config.settings();
+        let settings = &parent.settings;
         let mut kept = true;
         for (key, value) in &sweep.only_where {
             kept &= settings.get(key)? == value;
         }
         if kept {
-            runs.extend(expand_for(scale, sweep, Some(parent))?);
+            runs.extend(expand_for(scale, sweep, Some(parent), used)?);
         }
     }
     Ok(runs)
 }
 
-fn expand_for<C: Configuration>(
-    scale: &Scale,
-    sweep: &Sweep,
-    parent: Option<&PlannedRun<C>>,
-) -> Result<Vec<PlannedRun<C>>> {
+/// Refuses a plan that is too large before it is made.
+fn check_count(sweep: &Sweep, earlier: usize, parents: usize) -> Result<()> {
+    let mut count = (sweep.draws as usize).saturating_mul(parents);
+    for axis in &sweep.grid {
+        count = count.saturating_mul(axis.listed()?.len());
+    }
+    match earlier.saturating_add(count) {
+        0..=MOST_RUNS => Ok(()),
+        all => Err(Error::Other(format!("asks for {all} runs; a plan holds at most {MOST_RUNS}"))),
+    }
+}
+
+/// Which settings played a part: one that was given and that no run of the plan can use is refused, not ignored.
+struct Used {
+    kind: &'static Kind,
+    defaults: Settings,
+    /// The keys that were given and dropped, in how many runs.
+    dropped: HashMap<String, usize>,
+    runs: usize,
+}
+
+impl Used {
+    fn new(kind: &'static Kind) -> Used {
+        Used { kind, defaults: kind.defaults(), dropped: HashMap::new(), runs: 0 }
+    }
+
+    /// The settings of a run as they are computed with, from those that were given.
+    fn resolve(&mut self, given: &Settings) -> Result<Settings> {
+        let resolved = self.kind.resolve(given)?;
+        self.runs += 1;
+        for key in given.keys() {
+            let (asked, found) = (given.get(&key)?, resolved.get(&key)?);
+            // A text that is written otherwise, such as a formula without blanks, was used.
+            let dropped = asked != found && (!found.is_string() || *found == "");
+            if dropped && asked != self.defaults.get(&key)? {
+                *self.dropped.entry(key).or_default() += 1;
+            }
+        }
+        Ok(resolved)
+    }
+
+    fn check(&self) -> Result<()> {
+        let unused = self.dropped.iter().filter(|(_, count)| **count == self.runs).map(|(key, _)| key).min();
+        match unused {
+            Some(key) => Err(Error::setting(key, "plays no part in any run of this plan; leave it out")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &mut Used) -> Result<Vec<PlannedRun>> {
     let mut fixed = scale.settings.clone();
     for (key, value) in &sweep.set {
         fixed.set(key, fill_in(value, parent)?)?;
@@ -199,12 +272,13 @@ fn expand_for<C: Configuration>(
             drawn.set(&axis.key, value)?;
         }
         for_each_grid_point(&sweep.grid, drawn, &mut |settings| {
-            let config = C::resolve(&settings)?;
+            let settings = used.resolve(&settings)?;
             runs.push(PlannedRun {
-                id: config.id(),
+                id: used.kind.id(&settings)?,
                 sweep: sweep.name.clone(),
                 parent: parent.map(|parent| parent.id.clone()),
-                config,
+                label: String::new(),
+                settings,
             });
             Ok(())
         })?;
@@ -213,11 +287,7 @@ fn expand_for<C: Configuration>(
 }
 
 /// Visits the product of the axes, the last one fastest.
-fn for_each_grid_point(
-    axes: &[crate::recipe::axis::Axis],
-    settings: Settings,
-    visit: &mut dyn FnMut(Settings) -> Result<()>,
-) -> Result<()> {
+fn for_each_grid_point(axes: &[Axis], settings: Settings, visit: &mut dyn FnMut(Settings) -> Result<()>) -> Result<()> {
     let Some((axis, rest)) = axes.split_first() else { return visit(settings) };
     for value in axis.listed()? {
         let mut settings = settings.clone();
@@ -228,9 +298,9 @@ fn for_each_grid_point(
 }
 
 /// Puts the parent's id and settings in place of `{id}` and `{any.setting}`. A text that is one such place keeps the type.
-fn fill_in<C: Configuration>(value: &Value, parent: Option<&PlannedRun<C>>) -> Result<Value> {
+fn fill_in(value: &Value, parent: Option<&PlannedRun>) -> Result<Value> {
     let (Some(text), Some(parent)) = (value.as_str(), parent) else { return Ok(value.clone()) };
-    let settings = parent.config.settings();
+    let settings = &parent.settings;
     let lookup = |name: &str| match name {
         "id" => Ok(Value::from(parent.id.as_str())),
         key => settings.get(key).cloned(),

@@ -1,11 +1,13 @@
 //! Real (tiny) networks through the whole laboratory.
 
+mod common;
+
 use std::path::Path;
 use std::time::Duration;
 
-use pudica_lab::config::Configuration;
+use common::{numbers, plan, runs};
 use pudica_lab::store::SweepRun;
-use pudica_lab::{Event, NetworkTrainer, Outcome, Plan, Precision, Recipe, Stop, SweepFolder, Tally, execute};
+use pudica_lab::{Event, Machine, Outcome, Plan, Stop, Tally, execute};
 
 const TINY: &str = "
 title = 'tiny'
@@ -25,36 +27,18 @@ grid.target = ['parity', 'mean']
 grid.seed = '0..2'
 ";
 
-fn plan(text: &str, overrides: &[&str]) -> Plan {
-    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
-    Plan::new(&Recipe::parse("tiny.toml", text).unwrap(), None, &overrides).unwrap()
-}
-
 fn run(plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
-    run_on(&NetworkTrainer::cpu(), plan, folder, jobs, stop)
+    run_together(1, plan, folder, jobs, stop)
 }
 
-fn run_on(trainer: &NetworkTrainer, plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
-    execute(plan, folder, jobs, trainer, &|_: &Event| {}, stop).unwrap()
-}
-
-/// Everything of every run but the time it took.
-fn numbers(folder: &Path) -> Vec<(String, String, Vec<u8>)> {
-    let runs = SweepFolder::open(folder).unwrap().runs().unwrap();
-    let of = |run: &SweepRun| {
-        let summary = run.summary.as_ref().expect("the run has ended");
-        let mut metrics = run.folder.metrics().unwrap();
-        metrics.iter_mut().for_each(|line| {
-            line.remove("seconds");
-        });
-        let weights = std::fs::read(run.folder.weights_path()).unwrap();
-        (format!("{:?} {:?}", summary.measures, summary.detail), format!("{metrics:?}"), weights)
-    };
-    runs.iter().map(of).collect()
+/// At most so many runs in lock-step.
+fn run_together(together: usize, plan: &Plan, folder: &Path, jobs: usize, stop: &Stop) -> Tally {
+    let machine = Machine { jobs: Some(jobs), together: Some(together), ..Machine::default() };
+    execute(plan, folder, &machine, &|_: &Event| {}, stop).unwrap()
 }
 
 #[test]
-fn interrupted_or_not_on_one_thread_or_two_alone_or_in_company_the_numbers_are_bit_equal() {
+fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
     let plan = plan(TINY, &["track.every=20"]);
     let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
@@ -67,7 +51,7 @@ fn interrupted_or_not_on_one_thread_or_two_alone_or_in_company_the_numbers_are_b
                 std::thread::sleep(wait);
                 stop.request();
             });
-            run_on(&NetworkTrainer::cpu().together(if calls % 2 == 0 { 3 } else { 1 }), &plan, parts.path(), 2, &stop)
+            run_together(if calls % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, &stop)
         });
         calls += 1;
         // Longer and longer, so that a slow machine finishes too.
@@ -84,7 +68,7 @@ fn interrupted_or_not_on_one_thread_or_two_alone_or_in_company_the_numbers_are_b
 fn every_measure_is_there() {
     let folder = tempfile::tempdir().unwrap();
     run(&plan(TINY, &["seed=0", "measure.set_size=8", "train.set_size=32"]), folder.path(), 2, &Stop::new());
-    for run in SweepFolder::open(folder.path()).unwrap().runs().unwrap() {
+    for run in runs(folder.path()) {
         let summary = run.summary.unwrap();
         let expected = [
             "eval_loss",
@@ -113,15 +97,13 @@ fn every_measure_is_there() {
 fn the_fast_lane_gives_the_reference_s_numbers() {
     let (fast, reference) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let overrides = ["train.steps=100", "n=4,6", "seed=0..2", "measure.set_size=8", "model.layers=1,2"];
-    let plan = plan(TINY, &overrides);
-    let trainer = NetworkTrainer::cpu();
-    run_on(&trainer.clone().together(4), &plan, fast.path(), 1, &Stop::new());
-    run_on(&trainer.reference(), &plan, reference.path(), 1, &Stop::new());
+    run_together(4, &plan(TINY, &overrides), fast.path(), 1, &Stop::new());
+    let on_burn = [&overrides[..], &["compute.engine=reference"]].concat();
+    run(&plan(TINY, &on_burn), reference.path(), 1, &Stop::new());
     let close =
         |fast: f64, reference: f64, relative: f64| (fast - reference).abs() <= relative * reference.abs() + 1e-7;
-    let of = |folder: &Path| SweepFolder::open(folder).unwrap().runs().unwrap();
-    for (fast, reference) in of(fast.path()).iter().zip(&of(reference.path())) {
-        let label = reference.config.label();
+    for (fast, reference) in runs(fast.path()).iter().zip(&runs(reference.path())) {
+        let label = reference.record.label.clone();
         let losses = |run: &SweepRun| -> Vec<f64> {
             run.folder.metrics().unwrap().iter().map(|line| line["train_loss"].as_f64().unwrap()).collect()
         };
@@ -145,36 +127,34 @@ fn the_fast_lane_gives_the_reference_s_numbers() {
 #[test]
 fn in_f64_the_fast_lane_and_the_reference_give_the_same_numbers() {
     let (fast, reference) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(TINY, &["seed=0"]);
-    let trainer = NetworkTrainer::cpu().precision(Precision::F64);
-    run_on(&trainer, &plan, fast.path(), 1, &Stop::new());
-    run_on(&trainer.reference(), &plan, reference.path(), 1, &Stop::new());
-    let of = |folder: &Path| SweepFolder::open(folder).unwrap().runs().unwrap();
-    for (fast, reference) in of(fast.path()).iter().zip(&of(reference.path())) {
+    run(&plan(TINY, &["seed=0", "compute.dtype=f64"]), fast.path(), 1, &Stop::new());
+    let on_burn = ["seed=0", "compute.dtype=f64", "compute.engine=reference"];
+    run(&plan(TINY, &on_burn), reference.path(), 1, &Stop::new());
+    for (fast, reference) in runs(fast.path()).iter().zip(&runs(reference.path())) {
         let device = |run: &SweepRun| run.summary.as_ref().unwrap().device.clone();
         assert_eq!((device(fast).as_str(), device(reference).as_str()), ("cpu (f64)", "cpu (burn, f64)"));
         for (ours, theirs) in fast.folder.metrics().unwrap().iter().zip(&reference.folder.metrics().unwrap()) {
             let (ours, theirs) = (ours["train_loss"].as_f64().unwrap(), theirs["train_loss"].as_f64().unwrap());
-            assert!((ours - theirs).abs() <= 1e-6 * theirs, "{}: {ours} {theirs}", reference.config.label());
+            assert!((ours - theirs).abs() <= 1e-6 * theirs, "{}: {ours} {theirs}", reference.record.label.clone());
         }
     }
 }
 
 #[test]
-fn a_loss_that_diverges_marks_the_run_failed_and_does_not_touch_its_company() {
+fn a_loss_that_diverges_marks_the_run_failed_and_does_not_affect_its_group() {
     let alone = tempfile::tempdir().unwrap();
     run(&plan(TINY, &["target=parity", "seed=0"]), alone.path(), 1, &Stop::new());
-    for trainer in [NetworkTrainer::cpu(), NetworkTrainer::cpu().together(2)] {
+    for together in [1, 2] {
         let folder = tempfile::tempdir().unwrap();
         let plan = plan(TINY, &["train.lr=0.01,1e30", "target=parity", "seed=0"]);
-        let tally = run_on(&trainer, &plan, folder.path(), 1, &Stop::new());
+        let tally = run_together(together, &plan, folder.path(), 1, &Stop::new());
         assert_eq!((tally.failed, tally.converged + tally.discarded), (1, 1));
-        let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+        let runs = runs(folder.path());
         let failed = runs[1].summary.as_ref().unwrap();
         assert_eq!(failed.outcome, Outcome::Failed);
         assert!(failed.problem.as_ref().unwrap().contains("at step 2"), "{failed:?}");
         let healthy = runs[0].summary.as_ref().unwrap();
-        let expected = SweepFolder::open(alone.path()).unwrap().runs().unwrap().remove(0).summary.unwrap();
+        let expected = common::runs(alone.path()).remove(0).summary.unwrap();
         assert_eq!(healthy.measures, expected.measures);
     }
 }
@@ -218,9 +198,80 @@ fn the_scratchpad_runs_and_decodes() {
     let overrides =
         ["model.kind=encoder-decoder", "target=parity", "seed=0", "train.steps=3", "measure.sensitivity_samples=0"];
     run(&plan(TINY, &overrides), folder.path(), 1, &Stop::new());
-    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let runs = runs(folder.path());
     let summary = runs[0].summary.as_ref().unwrap();
     assert!((0.0..=1.0).contains(&summary.measure("decode_accuracy").unwrap()));
     assert!(summary.measure("blowup_encoder").is_some() && summary.measure("blowup_decoder").is_some());
     assert!(summary.measure("average_sensitivity").is_none());
+}
+
+/// What a run is computed on decides its numbers: in one folder, f32 and f64 are different runs, and none answers for the other.
+#[test]
+fn runs_in_f32_and_f64_live_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(TINY, &["target=parity", "seed=0", "compute.dtype=f32,f64", "train.steps=20"]);
+    assert_eq!(run(&plan, folder.path(), 1, &Stop::new()).remaining, 0);
+    let runs = runs(folder.path());
+    let device = |run: &SweepRun| run.summary.as_ref().unwrap().device.clone();
+    assert_eq!(runs.iter().map(device).collect::<Vec<_>>(), ["cpu", "cpu (f64)"]);
+    let record = runs[1].summary.as_ref().unwrap().made_by.as_ref().unwrap();
+    assert_eq!((record.dtype.as_str(), record.engine.as_str()), ("f64", "standard"));
+    assert_ne!(runs[0].summary.as_ref().unwrap().measures, runs[1].summary.as_ref().unwrap().measures);
+    assert_eq!(runs[1].record.label, "dtype=f64");
+}
+
+/// A folder of format 1, whose ids did not cover the number type, is taken over under true identities.
+#[test]
+fn folders_of_format_1_are_read_and_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let f64_plan = plan(TINY, &["target=parity", "seed=0..2", "compute.dtype=f64", "train.steps=20"]);
+    run(&f64_plan, folder.path(), 1, &Stop::new());
+    let before = numbers(folder.path());
+    // As format 1 left it: ids without the number type, settings without `compute`, one run unfinished.
+    let plain = plan(TINY, &["target=parity", "seed=0..2", "train.steps=20"]);
+    let edit = |path: &Path, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        change(&mut value);
+        std::fs::write(path, value.to_string()).unwrap();
+    };
+    for (now, then) in f64_plan.runs.iter().zip(&plain.runs) {
+        let own = folder.path().join("runs").join(&then.id);
+        std::fs::rename(folder.path().join("runs").join(&now.id), &own).unwrap();
+        edit(&own.join("config.json"), &|config| {
+            config.as_object_mut().unwrap().remove("compute");
+        });
+        edit(&own.join("summary.json"), &|summary| {
+            (summary["format"], summary["id"]) = (1.into(), then.id.clone().into());
+            summary.as_object_mut().unwrap().remove("made_by");
+        });
+    }
+    edit(&folder.path().join("sweep.json"), &|sweep| {
+        sweep["format"] = 1.into();
+        sweep.as_object_mut().unwrap().remove("swept");
+        for (run, then) in sweep["runs"].as_array_mut().unwrap().iter_mut().zip(&plain.runs) {
+            run["id"] = then.id.clone().into();
+            run.as_object_mut().unwrap().remove("label");
+        }
+    });
+    // Read as it is, it says what it was computed in.
+    assert_eq!(numbers(folder.path()), before);
+    assert_eq!(runs(folder.path())[0].settings.text("compute.dtype"), "f64");
+    // In f32 these are other runs, and the folder is not theirs.
+    let machine = Machine { jobs: Some(1), ..Machine::default() };
+    let refusal = execute(&plain, folder.path(), &machine, &|_: &Event| {}, &Stop::new()).unwrap_err().to_string();
+    assert!(refusal.contains("choose another --out"), "{refusal}");
+    // In f64 nothing is made again, and an unfinished run begins again.
+    let unfinished = folder.path().join("runs").join(&plain.runs[1].id);
+    std::fs::remove_file(unfinished.join("summary.json")).unwrap();
+    let told = std::sync::Mutex::new(Vec::new());
+    let note = |event: &Event| match event {
+        Event::RunStarted { id, .. } => told.lock().unwrap().push(id.clone()),
+        Event::Notice { text } => told.lock().unwrap().push(text.clone()),
+        _ => {}
+    };
+    execute(&f64_plan, folder.path(), &machine, &note, &Stop::new()).unwrap();
+    let told = told.into_inner().unwrap();
+    assert!(told[0].contains("1 finished runs") && told[1].contains("1 unfinished runs"), "{told:?}");
+    assert_eq!(told[2..], [f64_plan.runs[1].id.clone()]);
+    assert_eq!(numbers(folder.path()), before);
 }

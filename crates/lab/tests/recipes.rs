@@ -1,16 +1,24 @@
 //! Every built-in recipe plans the runs the paper made, and the overrides people type change them as documented.
 
+mod common;
+
+use common::plan_of;
+use pudica_lab::kinds::boolean::RunConfig;
+use pudica_lab::plan::PlannedRun;
 use pudica_lab::recipe::builtin_names;
-use pudica_lab::{Plan, Recipe};
+use pudica_lab::{Plan, Recipe, Request};
 
 /// The recipes whose runs learn Boolean functions.
 fn boolean_names() -> Vec<&'static str> {
-    builtin_names().into_iter().filter(|name| name.starts_with("hahn/")).collect()
+    builtin_names().filter(|name| name.starts_with("hahn/")).collect()
 }
 
 fn plan(recipe: &str, scale: &str, overrides: &[&str]) -> Plan {
-    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
-    Plan::new(&Recipe::find(recipe).unwrap(), Some(scale), &overrides).unwrap()
+    plan_of(&Recipe::find(recipe).unwrap(), Some(scale), overrides).unwrap()
+}
+
+fn config(run: &PlannedRun) -> RunConfig {
+    run.settings.read().unwrap()
 }
 
 #[test]
@@ -36,23 +44,31 @@ fn paper_scale_is_the_published_number_of_runs() {
 
 #[test]
 fn paper_scale_keeps_the_published_settings() {
-    let config = &plan("hahn/length-scaling", "paper", &[]).runs[0].config;
+    let config = config(&plan("hahn/length-scaling", "paper", &[]).runs[0]);
     assert_eq!((config.model.d, config.model.layers, config.model.heads, config.model.ff), (128, 2, 2, 128));
     assert_eq!((config.train.lr, config.train.weight_decay, config.train.batch), (3e-4, 0.1, 1024));
     assert_eq!((config.train.steps, config.eval.batches, config.measure.batches), (10_000, 1000, 1000));
     assert_eq!((config.measure.rho, config.measure.draws, config.eval.converged_below), (0.02, 10, 1e-3));
-    let config = &plan("hahn/dynamics", "paper", &[]).runs[0].config;
+    let config: RunConfig = plan("hahn/dynamics", "paper", &[]).runs[0].settings.read().unwrap();
     assert_eq!((config.n, config.train.steps, config.track.every, config.track.draws), (25, 20_000, 100, 500));
-    let config = &plan("hahn/scratchpad", "paper", &[]).runs[0].config;
+    let config: RunConfig = plan("hahn/scratchpad", "paper", &[]).runs[0].settings.read().unwrap();
     assert_eq!((config.model.d, config.model.ff, config.train.batch), (32, 32, 128));
 }
 
 #[test]
-fn every_quick_scale_plans() {
-    for name in boolean_names() {
-        let plan = plan(name, "quick", &[]);
-        assert!(!plan.runs.is_empty() && (plan.total_steps() > 0 || name == "hahn/constructions"), "{name}");
-        assert_eq!(plan.groups().iter().map(|group| group.runs.len()).sum::<usize>(), plan.runs.len());
+fn every_scale_of_every_recipe_plans_and_what_is_stored_reads_back() {
+    for name in builtin_names() {
+        let recipe = Recipe::find(name).unwrap();
+        for scale in &recipe.scales {
+            let plan = plan(name, &scale.name, &[]);
+            assert!(!plan.runs.is_empty() && !plan.swept.is_empty(), "{name}");
+            for run in plan.runs.iter().take(3) {
+                let again = recipe.kind.resolve(&run.settings).unwrap();
+                assert_eq!((&again, recipe.kind.id(&again).unwrap()), (&run.settings, run.id.clone()), "{name}");
+            }
+            let labels: std::collections::HashSet<&String> = plan.runs.iter().map(|run| &run.label).collect();
+            assert!(labels.len() * 10 >= plan.runs.len() * 9, "{name}: labels tell runs apart");
+        }
     }
 }
 
@@ -60,11 +76,11 @@ fn every_quick_scale_plans() {
 fn random_axes_stay_in_their_ranges_and_are_repeatable() {
     let first = plan("hahn/tradeoff", "paper", &[]);
     assert_eq!(first.runs, plan("hahn/tradeoff", "paper", &[]).runs);
-    let lengths: std::collections::BTreeSet<usize> = first.runs.iter().map(|run| run.config.n).collect();
+    let lengths: std::collections::BTreeSet<usize> = first.runs.iter().map(|run| config(run).n).collect();
     assert_eq!(lengths, (4..=25).collect());
-    assert!(first.runs.iter().all(|run| (0.0..0.4).contains(&run.config.train.weight_decay)));
-    assert!(first.runs.iter().all(|run| (1e-4..5e-4).contains(&run.config.train.lr)));
-    let mean_lr = first.runs.iter().map(|run| run.config.train.lr).sum::<f64>() / 2000.0;
+    assert!(first.runs.iter().all(|run| (0.0..0.4).contains(&config(run).train.weight_decay)));
+    assert!(first.runs.iter().all(|run| (1e-4..5e-4).contains(&config(run).train.lr)));
+    let mean_lr = first.runs.iter().map(|run| config(run).train.lr).sum::<f64>() / 2000.0;
     assert!((mean_lr - 3e-4).abs() < 1e-5);
 }
 
@@ -72,7 +88,7 @@ fn random_axes_stay_in_their_ranges_and_are_repeatable() {
 fn overrides_replace_axes_or_set_values() {
     let plan = plan("hahn/length-scaling", "paper", &["n=4,8", "seed=0..3", "model.d=64", "train.lr=1e-3,1e-4"]);
     assert_eq!(plan.runs.len(), 4 * 2 * 3 * 2);
-    assert!(plan.runs.iter().all(|run| run.config.model.d == 64 && run.config.model.ff == 64));
+    assert!(plan.runs.iter().all(|run| config(run).model.d == 64 && config(run).model.ff == 64));
     assert_eq!(
         plan.command(),
         "pudica run hahn/length-scaling --scale paper n=4,8 seed=0..3 model.d=64 train.lr=1e-3,1e-4"
@@ -83,7 +99,7 @@ fn overrides_replace_axes_or_set_values() {
 fn drawn_axes_stay_drawn_when_overridden() {
     let plan = plan("hahn/tradeoff", "paper", &["draws=10", "n=5,6"]);
     assert_eq!(plan.runs.len(), 20);
-    assert!(plan.runs.iter().all(|run| [5, 6].contains(&run.config.n)));
+    assert!(plan.runs.iter().all(|run| [5, 6].contains(&config(run).n)));
 }
 
 #[test]
@@ -94,12 +110,12 @@ fn later_stages_name_the_runs_they_learn_from() {
     assert_eq!((learnt.len(), refits.len()), (3, 15));
     for (index, refit) in refits.iter().enumerate() {
         let parent = learnt[index / 5];
-        assert_eq!(refit.depends_on().as_deref(), Some(parent.id.as_str()));
-        assert_eq!(refit.config.measure.set_size, parent.config.train.set_size);
-        assert_eq!(refit.config.train.set_size, 1024);
+        assert_eq!(refit.depends_on(plan.kind()).as_deref(), Some(parent.id.as_str()));
+        assert_eq!(config(refit).measure.set_size, config(parent).train.set_size);
+        assert_eq!(config(refit).train.set_size, 1024);
     }
     let completion = plan.runs.iter().find(|run| run.sweep == "completion").unwrap();
-    assert_eq!(completion.config.target, "completion:90:256:0:random:0");
+    assert_eq!(config(completion).target, "completion:90:256:0:random:0");
 }
 
 #[test]
@@ -118,7 +134,7 @@ fn wrong_names_suggest_the_nearest() {
     assert!(refusal("scratchpad").contains("did you mean `hahn/scratchpad`?"));
     assert!(refusal("mine.toml").contains("cannot read the recipe mine.toml"));
     let recipe = Recipe::find("hahn/dynamics").unwrap();
-    let refusal = <Plan>::new(&recipe, Some("huge"), &[]).unwrap_err().to_string();
+    let refusal = plan_of(&recipe, Some("huge"), &[]).unwrap_err().to_string();
     assert!(refusal.contains("has no scale `huge`"), "{refusal}");
 }
 
@@ -126,11 +142,68 @@ fn wrong_names_suggest_the_nearest() {
 fn a_user_recipe_needs_only_a_title_and_a_sweep() {
     let text = "title = 'mine'\n[small.settings]\nmodel.d = 8\n[[small.sweep]]\nname = 'all'\ngrid.seed = '0..2'\n";
     let recipe = Recipe::parse("mine.toml", text).unwrap();
-    assert_eq!(<Plan>::new(&recipe, None, &[]).unwrap().runs.len(), 2);
+    assert_eq!(plan_of(&recipe, None, &[]).unwrap().runs.len(), 2);
     let refusal = |text: &str| Recipe::parse("mine.toml", text).unwrap_err().to_string();
     assert!(refusal("title = 'mine'").contains("has no scale"));
     assert!(refusal("title = 'mine'\ntyop = 3").contains("does not know the key `tyop`"));
     assert!(refusal(&text.replace("model.d", "model.dd")).contains("did you mean `model.d`"));
     assert!(refusal(&text.replace("name =", "nmae =")).contains("nmae"));
     assert!(refusal("title = ").contains("recipe mine.toml:"));
+}
+
+#[test]
+fn what_a_run_is_computed_on_is_part_of_its_id() {
+    let recipe = Recipe::find("hahn/length-scaling").unwrap();
+    let id = |overrides: &[&str]| plan_of(&recipe, Some("paper"), overrides).unwrap().runs[0].id.clone();
+    let ids = [
+        id(&[]),
+        id(&["compute.dtype=f64"]),
+        id(&["compute.engine=reference"]),
+        id(&["compute.device=cuda"]),
+        id(&["compute.device=cuda", "compute.dtype=tf32"]),
+    ];
+    assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
+    assert_eq!(ids[0], id(&["compute.dtype=f32"]), "the default is the default, said or not");
+}
+
+#[test]
+fn other_settings_get_a_folder_of_their_own_and_the_command_repeats_them() {
+    let recipe = Recipe::find("hahn/length-scaling").unwrap();
+    let plan = |overrides: &[&str], flags: &[(&str, &str)]| {
+        let text = |text: &&str| text.to_string();
+        let flags = flags.iter().map(|(flag, change)| (flag.to_string(), change.to_string())).collect();
+        let overrides = overrides.iter().map(text).collect();
+        let repeat = vec!["--data DIR".to_string()];
+        Plan::new(&recipe, &Request { overrides, flags, repeat, ..Request::default() }).unwrap()
+    };
+    let folder = |plan: &Plan| plan.default_folder().display().to_string();
+    assert_eq!(folder(&plan(&[], &[])), "runs/hahn/length-scaling-quick");
+    let other = plan(&["model.d=64", "target=parity,first"], &[("--dtype f64", "compute.dtype=f64")]);
+    assert_eq!(folder(&other), "runs/hahn/length-scaling-quick+model.d=64+target=parity,first+f64");
+    assert_eq!(
+        other.command(),
+        "pudica run hahn/length-scaling --scale quick model.d=64 target=parity,first --dtype f64 --data DIR"
+    );
+    let long = folder(&plan(&[&format!("target={}", vec!["parity,first"; 20].join(","))], &[]));
+    assert!(long.len() < 110, "{long}");
+}
+
+#[test]
+fn labels_name_what_differs_and_nothing_else() {
+    let labels = |overrides: &[&str]| -> Vec<String> {
+        let runs = plan("hahn/length-scaling", "paper", overrides).runs;
+        runs.into_iter().map(|run| run.label).collect()
+    };
+    assert_eq!(labels(&["n=4", "seed=0", "target=parity"]), ["parity n=4 seed=0"]);
+    assert_eq!(labels(&["n=4", "seed=0", "target=parity,first"]), ["parity", "first"]);
+    let widths = labels(&["n=4,5", "seed=0", "target=parity", "model.d=16,32", "train.lr=0.1,0.2"]);
+    assert_eq!(widths[..2], ["n=4 d=16 lr=0.1", "n=4 d=16 lr=0.2"]);
+}
+
+#[test]
+fn plans_that_are_too_large_are_refused_at_once() {
+    let recipe = Recipe::find("hahn/length-scaling").unwrap();
+    let refusal = |overrides: &[&str]| plan_of(&recipe, None, overrides).unwrap_err().to_string();
+    assert!(refusal(&["seed=0..100000", "n=4..=30"]).contains("a plan holds at most"));
+    assert!(refusal(&["n=5", "n=6"]).contains("n is given twice"));
 }

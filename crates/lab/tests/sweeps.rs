@@ -1,13 +1,15 @@
 //! Sweeps end with the same numbers however they are interrupted, and trouble in one run does not touch the others.
 
 mod common;
+mod fake;
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use common::FakeTrainer;
-use pudica_lab::{Event, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute};
+use common::{numbers, plan, plan_of, runs};
+use fake::{Fake, execute};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, SweepFolder, Tally};
 
 const RECIPE: &str = "
 title = 'test'
@@ -20,29 +22,8 @@ name = 'all'
 grid.seed = '0..6'
 ";
 
-fn plan(text: &str, overrides: &[&str]) -> Plan {
-    let overrides: Vec<String> = overrides.iter().map(|text| text.to_string()).collect();
-    Plan::new(&Recipe::parse("test.toml", text).unwrap(), None, &overrides).unwrap()
-}
-
 fn run(plan: &Plan, folder: &Path, jobs: usize) -> Tally {
-    execute(plan, folder, jobs, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap()
-}
-
-/// Everything of a run but the time it took.
-fn numbers(folder: &Path) -> Vec<(String, String, String)> {
-    let sweep = SweepFolder::open(folder).unwrap();
-    let mut all = Vec::new();
-    for run in sweep.runs().unwrap() {
-        let summary = run.summary.expect("the run has ended");
-        let mut metrics = run.folder.metrics().unwrap();
-        metrics.iter_mut().for_each(|line| {
-            line.remove("seconds");
-        });
-        let weights = std::fs::read_to_string(run.folder.weights_path()).unwrap_or_default();
-        all.push((format!("{:?} {:?}", summary.outcome, summary.measures), format!("{metrics:?}"), weights));
-    }
-    all
+    execute(plan, folder, jobs, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap()
 }
 
 #[test]
@@ -60,12 +41,12 @@ fn threads_do_not_change_the_numbers_and_finished_runs_are_not_repeated() {
             *started.lock().unwrap() += 1;
         }
     };
-    execute(&plan, one.path(), 2, &FakeTrainer::default(), &count, &Stop::new()).unwrap();
+    execute(&plan, one.path(), 2, &Fake::default(), &count, &Stop::new()).unwrap();
     assert_eq!(*started.lock().unwrap(), 0);
 }
 
 #[test]
-fn company_does_not_change_the_numbers() {
+fn lock_step_does_not_change_the_numbers() {
     let (alone, together) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let plan = plan(RECIPE, &["n=4,5", "target=parity,first"]);
     run(&plan, alone.path(), 1);
@@ -76,7 +57,7 @@ fn company_does_not_change_the_numbers() {
         }
     };
     // 12 runs may go together at each length: at most 8 at once makes two groups of 6.
-    let trainer = FakeTrainer { together: 8, ..Default::default() };
+    let trainer = Fake { together: 8, ..Default::default() };
     let tally = execute(&plan, together.path(), 1, &trainer, &note, &Stop::new()).unwrap();
     assert_eq!((tally.runs, tally.remaining), (24, 0));
     let lengths: Vec<bool> = begun.into_inner().unwrap().iter().map(|label| label.contains("n=4")).collect();
@@ -90,7 +71,7 @@ fn an_interrupted_sweep_continues_to_the_same_numbers() {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let plan = plan(RECIPE, overrides);
         run(&plan, whole.path(), 2);
-        let trainer = FakeTrainer { step_time: Duration::from_micros(300), together };
+        let trainer = Fake { step_time: Duration::from_micros(300), together };
         let mut calls = 0;
         let mut resumed = false;
         loop {
@@ -124,7 +105,7 @@ fn an_interrupted_sweep_continues_to_the_same_numbers() {
 fn stopping_is_quick_and_keeps_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(RECIPE, &["train.steps=1000000", "seed=0..2"]);
-    let trainer = FakeTrainer { step_time: Duration::from_millis(1), ..Default::default() };
+    let trainer = Fake { step_time: Duration::from_millis(1), ..Default::default() };
     let stop = Stop::new();
     let (tally, waited) = std::thread::scope(|scope| {
         let sweep = scope.spawn(|| execute(&plan, folder.path(), 2, &trainer, &|_: &Event| {}, &stop).unwrap());
@@ -140,20 +121,22 @@ fn stopping_is_quick_and_keeps_a_checkpoint() {
 }
 
 #[test]
-fn a_diverging_run_is_marked_failed_alone_or_in_company_and_the_others_go_on() {
+fn a_diverging_run_is_marked_failed_alone_or_in_lock_step_and_the_others_go_on() {
     let healthy = tempfile::tempdir().unwrap();
     run(&plan(RECIPE, &["train.lr=0.001", "seed=0..2"]), healthy.path(), 1);
     for together in [1, 4] {
         let folder = tempfile::tempdir().unwrap();
         let plan = plan(RECIPE, &["train.lr=0.001,100", "seed=0..2"]);
-        let trainer = FakeTrainer { together, ..Default::default() };
+        let trainer = Fake { together, ..Default::default() };
         let tally = execute(&plan, folder.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
         assert_eq!((tally.converged, tally.failed), (2, 2));
-        let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
-        let failed = runs.iter().find(|run| run.config.train.lr == 100.0).unwrap().summary.as_ref().unwrap();
+        let runs = runs(folder.path());
+        let failed =
+            runs.iter().find(|run| run.settings.number("train.lr") == 100.0).unwrap().summary.as_ref().unwrap();
         assert_eq!((failed.outcome, failed.steps), (Outcome::Failed, 7));
         assert!(failed.problem.as_ref().unwrap().contains("became NaN at step 7"));
-        let undisturbed = numbers(folder.path()).into_iter().zip(&runs).filter(|(_, run)| run.config.train.lr < 1.0);
+        let undisturbed =
+            numbers(folder.path()).into_iter().zip(&runs).filter(|(_, run)| run.settings.number("train.lr") < 1.0);
         assert_eq!(undisturbed.map(|(numbers, _)| numbers).collect::<Vec<_>>(), numbers(healthy.path()));
     }
 }
@@ -162,26 +145,25 @@ fn a_diverging_run_is_marked_failed_alone_or_in_company_and_the_others_go_on() {
 #[test]
 fn checkpoints_of_different_steps_continue_apart() {
     let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &["seed=0..4"]);
-    let trainer = FakeTrainer { together: 4, ..Default::default() };
+    let plan = plan(RECIPE, &["seed=0..4", "train.steps=2000"]);
+    let trainer = Fake { together: 4, ..Default::default() };
     execute(&plan, whole.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
 
     // Stop a group in the middle, then set two of its runs back to where another interruption left them.
-    let stop_after = |millis| {
-        let slow = FakeTrainer { step_time: Duration::from_millis(1), together: 4 };
+    let interrupted = || {
+        let slow = Fake { step_time: Duration::from_millis(1), together: 4 };
         let stop = Stop::new();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(millis));
+        let stop_soon = |event: &Event| {
+            if matches!(event, Event::Progress { step, .. } if *step > 0) {
                 stop.request();
-            });
-            execute(&plan, killed.path(), 1, &slow, &|_: &Event| {}, &stop).unwrap()
-        })
+            }
+        };
+        execute(&plan, killed.path(), 1, &slow, &stop_soon, &stop).unwrap()
     };
-    assert_eq!(stop_after(30).remaining, 4);
+    assert_eq!(interrupted().remaining, 4);
     let sweep = SweepFolder::open(killed.path()).unwrap();
     let early: Vec<Vec<u8>> = (0..2).map(|i| sweep.run(&plan.runs[i].id).checkpoint().unwrap().unwrap()).collect();
-    assert_eq!(stop_after(30).remaining, 4);
+    assert_eq!(interrupted().remaining, 4);
     for (run, checkpoint) in plan.runs.iter().zip(&early) {
         sweep.run(&run.id).save_checkpoint(checkpoint).unwrap();
     }
@@ -199,10 +181,10 @@ fn checkpoints_of_different_steps_continue_apart() {
 
 /// A file that cannot be written (a full disk, say) ends the sweep with that error, after everything else is saved.
 #[test]
-fn an_error_in_one_run_saves_its_company() {
+fn an_error_in_one_run_saves_its_group() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(RECIPE, &["seed=0..4", "train.steps=2000"]);
-    let trainer = FakeTrainer { step_time: Duration::from_micros(200), together: 4 };
+    let trainer = Fake { step_time: Duration::from_micros(200), together: 4 };
     let spoil = |event: &Event| {
         if let Event::Progress { id, .. } = event {
             let metrics = folder.path().join("runs").join(id).join("metrics.jsonl");
@@ -244,7 +226,7 @@ fn students_wait_for_their_teachers_and_skip_useless_ones() {
     // The fake network does not fit the training set of random:1, so its two students are skipped.
     let tally = run(&plan(STAGES, &[]), folder.path(), 4);
     assert_eq!((tally.runs, tally.discarded, tally.skipped), (6, 4, 2));
-    let runs = SweepFolder::open(folder.path()).unwrap().runs().unwrap();
+    let runs = runs(folder.path());
     let skipped = runs[4].summary.as_ref().unwrap();
     assert!(skipped.problem.as_ref().unwrap().contains("does not fit its training set exactly"));
 }
@@ -253,7 +235,7 @@ fn students_wait_for_their_teachers_and_skip_useless_ones() {
 fn a_teacher_that_is_not_in_the_sweep_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(RECIPE, &["target=run:0123456789ab"]);
-    let refusal = execute(&plan, folder.path(), 2, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap_err();
+    let refusal = execute(&plan, folder.path(), 2, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err();
     assert_eq!(refusal.to_string(), "target: run:0123456789ab is not a run of this sweep");
 }
 
@@ -263,20 +245,20 @@ fn folders_of_others_are_refused() {
     let plan = plan(RECIPE, &[]);
     run(&plan, folder.path(), 2);
     let refuse = |plan: &Plan| {
-        execute(plan, folder.path(), 2, &FakeTrainer::default(), &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
+        execute(plan, folder.path(), 2, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
     };
 
-    let claimed = SweepFolder::claim(folder.path(), &plan).unwrap();
+    let claimed = SweepFolder::claim(folder.path(), &plan, "test", &mut Vec::new()).unwrap();
     assert!(refuse(&plan).contains("another pudica is running in this folder"));
     drop(claimed);
 
-    let other = Plan::new(&Recipe::parse("other.toml", RECIPE).unwrap(), None, &[]).unwrap();
+    let other = plan_of(&Recipe::parse("other.toml", RECIPE).unwrap(), None, &[]).unwrap();
     assert!(refuse(&other).contains("holds a sweep of test.toml, not of other.toml"));
 
     let path = folder.path().join("sweep.json");
-    let text = std::fs::read_to_string(&path).unwrap().replace("\"format\": 1", "\"format\": 99");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"format\": 2", "\"format\": 99");
     std::fs::write(&path, text).unwrap();
-    assert!(refuse(&plan).contains("was written in format 99, this program reads format 1"));
+    assert!(refuse(&plan).contains("was written in format 99, this program reads formats 1 to 2"));
 
     let nowhere = SweepFolder::open(&folder.path().join("runs")).unwrap_err().to_string();
     assert!(nowhere.contains("is not a sweep folder"));
@@ -285,7 +267,7 @@ fn folders_of_others_are_refused() {
 #[test]
 fn progress_only_grows_and_ends_complete() {
     let folder = tempfile::tempdir().unwrap();
-    let trainer = FakeTrainer { step_time: Duration::from_millis(2), ..Default::default() };
+    let trainer = Fake { step_time: Duration::from_millis(2), ..Default::default() };
     let seen = Mutex::new(Vec::new());
     let note = |event: &Event| match event {
         Event::Progress { done, .. } | Event::RunEnded { done, .. } => seen.lock().unwrap().push(*done),
@@ -299,10 +281,58 @@ fn progress_only_grows_and_ends_complete() {
 
 #[test]
 fn the_estimate_of_time_is_about_right() {
-    let trainer = FakeTrainer { step_time: Duration::from_millis(2), ..Default::default() };
-    let plan = plan(RECIPE, &["measure.batches=1", "eval.batches=1"]);
-    let estimate = pudica_lab::estimate(&plan, &trainer, 2).unwrap();
-    // 6 runs of 200 steps of at least 2 ms, two at a time; measuring adds a few passes to each, a busy machine much more.
+    let fake = Fake { step_time: Duration::from_millis(2), ..Default::default() };
+    let machine = Machine { jobs: Some(2), ..Machine::default() };
+    let estimate = pudica_lab::estimate(&plan(RECIPE, &[]), &fake, &machine).unwrap();
+    // 6 runs of 200 steps of at least 2 ms, two at a time; a busy machine takes much longer.
     assert!((0.6..15.0).contains(&estimate.seconds), "{estimate:?}");
-    assert_eq!((estimate.by_shape.len(), estimate.shapes_measured), (1, 1));
+    assert_eq!((estimate.groups, estimate.groups_measured, estimate.jobs), (1, 1, 2));
+}
+
+/// Other settings into the folder of a sweep would replace its report; more of the same settings extend it.
+#[test]
+fn other_runs_do_not_get_into_a_folder_and_more_runs_do() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&plan(RECIPE, &["seed=0..3"]), folder.path(), 1);
+    let before = numbers(folder.path());
+    for overrides in [&["seed=0..2"][..], &["seed=0..3", "train.lr=0.5"]] {
+        let refused =
+            execute(&plan(RECIPE, overrides), folder.path(), 1, &Fake::default(), &|_: &Event| {}, &Stop::new());
+        let sentence = refused.unwrap_err().to_string();
+        assert!(sentence.contains("choose another --out") && sentence.contains("seed=0..3"), "{sentence}");
+    }
+    assert_eq!(numbers(folder.path()), before);
+    let more = run(&plan(RECIPE, &["seed=0..5"]), folder.path(), 1);
+    assert_eq!((more.runs, more.converged), (5, 5));
+    assert_eq!(numbers(folder.path())[..3], before);
+}
+
+/// A bug or an error in one group leaves its runs for the next time; the other runs are made.
+#[test]
+fn a_bug_in_one_run_leaves_it_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["train.lr=0.001,77", "seed=0..2"]);
+    let tally = run(&plan, folder.path(), 1);
+    assert_eq!((tally.converged, tally.remaining, tally.errors.len()), (2, 2, 2));
+    assert!(tally.errors[0].contains("a bug of the fake"), "{:?}", tally.errors);
+}
+
+/// What a run's folder says is compared with its id, so that a damaged one is not believed.
+#[test]
+fn damaged_run_folders_are_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan(RECIPE, &["seed=0..2"]);
+    run(&plan, folder.path(), 1);
+    let own = folder.path().join("runs").join(&plan.runs[0].id);
+    let spoilt = |file: &str, from: &str, to: &str| {
+        let (path, good) = (own.join(file), std::fs::read_to_string(own.join(file)).unwrap());
+        assert!(good.contains(from), "{good}");
+        std::fs::write(&path, good.replacen(from, to, 1)).unwrap();
+        let refusal = SweepFolder::open(folder.path()).unwrap().runs().unwrap_err().to_string();
+        std::fs::write(&path, good).unwrap();
+        refusal
+    };
+    assert!(spoilt("config.json", "\"seed\": 0", "\"seed\": 70").contains("its settings are those of a run"));
+    assert!(spoilt("summary.json", &plan.runs[0].id, &plan.runs[1].id).contains("it is the summary of run"));
+    assert!(spoilt("summary.json", "\"train_accuracy\": 1.0", "\"train_accuracy\": \"x\"").contains("not a number"));
 }

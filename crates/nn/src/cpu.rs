@@ -19,10 +19,10 @@ const WORTH_SHARING: usize = 1 << 18;
 
 /// Call one of two instances of a generic kernel by the tensor's type.
 macro_rules! by_dtype {
-    ($tensor:expr, $kernel:ident ( $($argument:expr),* )) => {
+    ($tensor:expr, $($kernel:ident)::+ ( $($argument:expr),* )) => {
         match $tensor.dtype() {
-            burn::tensor::DType::F64 => $kernel::<f64>($($argument),*),
-            _ => $kernel::<f32>($($argument),*),
+            burn::tensor::DType::F64 => $($kernel)::+::<f64>($($argument),*),
+            _ => $($kernel)::+::<f32>($($argument),*),
         }
     };
 }

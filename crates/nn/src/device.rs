@@ -58,7 +58,7 @@ impl Device {
         Tensor::from_data(TensorData::new(values, shape), self.constant())
     }
 
-    /// The same of integers.
+    /// Integers in this shape on the device.
     pub(crate) fn numbers<const D: usize>(&self, values: Vec<i64>, shape: [usize; D]) -> Tensor<D, Int> {
         #[cfg(feature = "torch")]
         if self.name == "cuda" {
@@ -75,11 +75,6 @@ impl Device {
     /// Options for integers.
     pub(crate) fn integers(&self) -> TensorCreationOptions {
         TensorCreationOptions::new(self.inner.clone())
-    }
-
-    /// The same device recording what is needed for gradients.
-    pub(crate) fn recording(&self) -> Self {
-        Self { inner: self.inner.clone().autodiff(), ..self.clone() }
     }
 }
 

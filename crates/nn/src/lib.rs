@@ -1,50 +1,45 @@
 //! What learns: architectures on burn, weights in and out, training.
 //!
 //! - [`Architecture`]: what a network is; [`Network`]: one with weights on a [`Device`], for prediction.
+//! - [`ParamList`]: the parameters of a network, each declared, initialised and named once, by the layer that has it.
 //! - [`Weights`]: parameters as plain numbers under PyTorch's names; safetensors files.
 //! - [`classifier`]: networks that tell classes apart, on images and texts.
 //! - [`vision`]: the networks on images.
 //! - [`text`]: those on token sequences: RoBERTa, GPT-2, LSTM.
 //! - [`grokking`]: one attention layer on modular arithmetic, many trained at once.
+//! - [`token_attention`]: one attention layer on synthetic tokens, with its gradient by hand.
 //! - [`Trainer`]: a network being trained with [`AdamW`], one batch at a time, resumable to the bit.
 
 mod adamw;
+mod attention;
+mod autodiff;
 mod batch_norm;
 pub mod classifier;
-#[cfg(any(feature = "torch", test))]
-mod composed;
 mod convolution;
 mod cpu;
 mod device;
-mod embedding;
-mod encoder;
-mod encoder_decoder;
 mod error;
-mod fused;
-pub mod grokking;
-mod init;
-mod kernels;
+mod layer_norm;
 mod layers;
-mod leaves;
-mod mixing;
 #[cfg(feature = "torch")]
 mod native;
 mod network;
+mod networks;
+mod operation;
+mod parameters;
+mod params;
 mod state;
-pub mod text;
 mod train;
-pub mod vision;
 mod weights;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use device::Device;
-pub use embedding::Embed;
-pub use encoder::EncoderConfig;
-pub use encoder_decoder::EncoderDecoderConfig;
 pub use error::NnError;
-pub use init::{Blueprint, Start};
 pub use layers::{LAYER_NORM_EPS, NormFactors};
 pub use network::{Architecture, Network, is_positional};
+pub use networks::{Embed, EncoderConfig, EncoderDecoderConfig, grokking, text, token_attention, vision};
+pub use parameters::Parameters;
+pub use params::{Buffer, Init, Param, ParamList, Scope};
 pub use state::TrainingState;
 pub use train::{Trainer, loss_and_gradient};
 pub use weights::{Parameter, Weights};

@@ -1,4 +1,4 @@
-//! LibTorch's own operations where burn would compose several, and its own memory of what gradients need.
+//! LibTorch's own operations where burn would compose several, and its own autograd.
 //!
 //! Each function gives `None` for tensors that are not LibTorch's, or whose history burn's autodiff keeps: there, what is composed is used.
 
@@ -13,11 +13,11 @@ use burn::tensor::{Int, Tensor};
 use tch::{Kind, TchError};
 
 use crate::NnError;
-use crate::mixing::{Attention, Mixing, Visible};
+use crate::attention::{Attention, AttentionSpec, Mask};
 
 thread_local! {
-    /// What LibTorch may have remembered since the last backward pass. burn writes a result over an operand that nobody else holds, which
-    /// would spoil what is remembered of it: so we hold it.
+    /// Operands LibTorch's autograd may need since the last backward pass. burn reuses the buffer of an operand without other references in
+    /// place, which would overwrite values that the gradient needs; a reference kept here prevents that.
     static HELD: RefCell<Vec<TchTensor>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -132,29 +132,34 @@ pub(crate) fn dropout<const D: usize>(x: &Tensor<D>, rate: f64) -> Option<Tensor
     Some(tensor(own(x)?.dropout(rate, true)))
 }
 
-/// [`mix`](crate::mixing::mix), with weights dropped at this rate.
-pub(crate) fn mix(
+/// [`attend`](crate::attention::attend), with weights dropped at this rate.
+pub(crate) fn attend(
     q: &Tensor<3>,
     keys_values: &Tensor<3>,
-    mask: Option<&Tensor<2>>,
+    padding: Option<&Tensor<2>>,
     rate: f64,
-    mixing: Mixing,
+    spec: AttentionSpec,
 ) -> Option<Tensor<3>> {
     let ([batch, l, d], m) = (q.dims().map(|size| size as i64), keys_values.dims()[1] as i64);
     let (q, keys_values) = (own(q)?, own(keys_values)?);
-    let mask = mask.map(|mask| own(mask).ok_or(())).transpose().ok()?;
-    let heads = mixing.heads as i64;
+    let padding = padding.map(|padding| own(padding).ok_or(())).transpose().ok()?;
+    let heads = spec.heads as i64;
     let q = q.reshape([batch, l, heads, d / heads]).transpose(1, 2);
     let parts = keys_values.reshape([batch, m, 2, heads, d / heads]).permute([2, 0, 3, 1, 4]).unbind(0);
     let [k, v] = <[tch::Tensor; 2]>::try_from(parts).ok()?;
-    let y = weigh([&q, &k, &v], mask.map(|mask| mask.reshape([batch, 1, 1, m])), rate, mixing);
+    let y = weigh([&q, &k, &v], padding.map(|padding| padding.reshape([batch, 1, 1, m])), rate, spec);
     Some(tensor(y.transpose(1, 2).reshape([batch, l, d])))
 }
 
-/// [`mix_own`](crate::mixing::mix_own) with the weights of queries, keys and values given each [d, inputs].
-pub(crate) fn mix_own(x: &Tensor<3>, weights: [&Tensor<2>; 3], rate: f64, mixing: Mixing) -> Option<Tensor<3>> {
+/// [`self_attend`](crate::attention::self_attend) with the weights of queries, keys and values given each [d, inputs].
+pub(crate) fn self_attend(
+    x: &Tensor<3>,
+    weights: [&Tensor<2>; 3],
+    rate: f64,
+    spec: AttentionSpec,
+) -> Option<Tensor<3>> {
     let ([batch, l, _], d) = (x.dims().map(|size| size as i64), weights[0].dims()[0] as i64);
-    let heads = mixing.heads as i64;
+    let heads = spec.heads as i64;
     let x = own(x)?;
     // One product each: of one for all three, the gradients would have to be joined.
     let project = |weight: &Tensor<2>| {
@@ -162,19 +167,19 @@ pub(crate) fn mix_own(x: &Tensor<3>, weights: [&Tensor<2>; 3], rate: f64, mixing
         Some(y.reshape([batch, l, heads, d / heads]).transpose(1, 2))
     };
     let [q, k, v] = weights;
-    let y = weigh([&project(q)?, &project(k)?, &project(v)?], None, rate, mixing);
+    let y = weigh([&project(q)?, &project(k)?, &project(v)?], None, rate, spec);
     Some(tensor(y.transpose(1, 2).reshape([batch, l, d])))
 }
 
-/// weights(q k^T) v of q [.., .., l, w], k and v [.., .., m, w]; `mask` is added to the scores.
-fn weigh([q, k, v]: [&tch::Tensor; 3], mask: Option<tch::Tensor>, rate: f64, mixing: Mixing) -> tch::Tensor {
+/// weights(q k^T) v of q [.., .., l, w], k and v [.., .., m, w]; `padding` is added to the scores.
+fn weigh([q, k, v]: [&tch::Tensor; 3], padding: Option<tch::Tensor>, rate: f64, spec: AttentionSpec) -> tch::Tensor {
     let (l, m) = (q.size()[2], k.size()[2]);
-    let added = match (hidden(mixing.visible, l, m, (q.kind(), q.device())), mask) {
-        (Some(hidden), Some(mask)) => Some(hidden + mask),
-        (hidden, mask) => hidden.or(mask),
+    let added = match (hidden(spec.mask, l, m, (q.kind(), q.device())), padding) {
+        (Some(hidden), Some(padding)) => Some(hidden + padding),
+        (hidden, padding) => hidden.or(padding),
     };
-    match (mixing.attention, mixing.visible) {
-        (Attention::Softmax, Visible::All | Visible::Before) => {
+    match (spec.attention, spec.mask) {
+        (Attention::Softmax, Mask::None | Mask::Causal) => {
             tch::Tensor::scaled_dot_product_attention(q, k, v, added, rate, false, 1.0, false)
         }
         // Where no token sees itself, LibTorch's fused kernel is slower than its parts: an image's class token is the 65th, and it
@@ -195,12 +200,12 @@ fn weigh([q, k, v]: [&tch::Tensor; 3], mask: Option<tch::Tensor>, rate: f64, mix
 }
 
 /// What is added to scores [l, m] so that only visible tokens are seen.
-fn hidden(visible: Visible, l: i64, m: i64, options: (Kind, tch::Device)) -> Option<tch::Tensor> {
+fn hidden(mask: Mask, l: i64, m: i64, options: (Kind, tch::Device)) -> Option<tch::Tensor> {
     let scores = |value: f64| tch::Tensor::full([l, m], value, options);
-    match visible {
-        Visible::All => None,
-        Visible::Before => Some(scores(f64::NEG_INFINITY).triu(m - l + 1)),
-        Visible::Others => {
+    match mask {
+        Mask::None => None,
+        Mask::Causal => Some(scores(f64::NEG_INFINITY).triu(m - l + 1)),
+        Mask::NotSelf => {
             let scores = scores(0.0);
             let _ = scores.diagonal(m - l, 0, 1).fill_(f64::NEG_INFINITY);
             Some(scores)

@@ -4,12 +4,11 @@ use burn::tensor::Tensor;
 use pudica_data::Bits;
 use serde::{Deserialize, Serialize};
 
-use crate::encoder::{Encoder, EncoderConfig};
-use crate::encoder_decoder::{EncoderDecoder, EncoderDecoderConfig};
-use crate::init::{Blueprint, draw, empty};
-use crate::layers::{NormFactors, Recorder, to_vec};
-use crate::leaves::Leaves;
-use crate::{Device, NnError, Weights};
+use crate::autodiff::Autodiff;
+use crate::layers::{Recorder, to_vec};
+use crate::networks::{Encoder, EncoderConfig, EncoderDecoder, EncoderDecoderConfig};
+use crate::params::{ParamList, Scope};
+use crate::{Device, NnError, NormFactors, Parameters, Weights};
 
 /// What a network is, before it has weights.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,21 +47,18 @@ impl Architecture {
 
     /// The weights a run of this seed starts from.
     pub fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
-        self.check()?;
-        Ok(draw(&self.blueprints(), seed))
+        Ok(self.build()?.1.draw(seed))
     }
 
     /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
     pub fn empty_weights(&self) -> Result<Weights, NnError> {
-        self.check()?;
-        Ok(empty(&self.blueprints()))
+        Ok(self.build()?.1.empty())
     }
 
-    fn blueprints(&self) -> Vec<Blueprint> {
-        match self {
-            Self::Encoder(config) => config.blueprints(),
-            Self::EncoderDecoder(config) => config.blueprints(),
-        }
+    /// The network's layers, and the list of their parameters.
+    pub(crate) fn build(&self) -> Result<(Body, ParamList), NnError> {
+        self.check()?;
+        Ok(ParamList::of(|params| Body::new(self, params)))
     }
 }
 
@@ -77,22 +73,22 @@ pub fn is_positional(name: &str) -> bool {
 pub struct Network {
     architecture: Architecture,
     weights: Weights,
-    device: Device,
     body: Body,
+    parameters: Parameters,
 }
 
 impl Network {
     /// Put a network on a device.
     pub fn new(architecture: &Architecture, weights: Weights, device: &Device) -> Result<Self, NnError> {
-        architecture.empty_weights()?.check_same_layout(&weights)?;
-        let leaves = Leaves::upload(&weights, device, false)?;
-        let body = Body::new(architecture, &leaves)?;
-        Ok(Self { architecture: architecture.clone(), weights, device: device.clone(), body })
+        let (body, list) = architecture.build()?;
+        list.check(&weights)?;
+        let parameters = Parameters::upload(&weights, list.leaves(), device, Autodiff::Off);
+        Ok(Self { architecture: architecture.clone(), weights, body, parameters })
     }
 
     /// The same network with other weights.
     pub fn with_weights(&self, weights: Weights) -> Result<Self, NnError> {
-        Self::new(&self.architecture, weights, &self.device)
+        Self::new(&self.architecture, weights, self.parameters.device())
     }
 
     /// What the network is.
@@ -109,21 +105,21 @@ impl Network {
     /// true outputs before it.
     pub fn predict(&self, strings: &Bits) -> Result<Vec<f32>, NnError> {
         check_strings(&self.architecture, strings)?;
-        to_vec(self.body.forward(strings, &self.device, &mut None)?)
+        to_vec(self.body.forward(&self.parameters, strings, &mut None)?)
     }
 
     /// [`Network::predict`] in f64, for devices that compute in f64.
     pub fn predict_f64(&self, strings: &Bits) -> Result<Vec<f64>, NnError> {
         check_strings(&self.architecture, strings)?;
-        to_vec(self.body.forward(strings, &self.device, &mut None)?)
+        to_vec(self.body.forward(&self.parameters, strings, &mut None)?)
     }
 
     /// The outputs, and the normalisation factors of every LayerNorm in the order they are applied.
     pub fn predict_with_norms(&self, strings: &Bits) -> Result<(Vec<f32>, Vec<NormFactors>), NnError> {
         check_strings(&self.architecture, strings)?;
         let mut norms = Vec::new();
-        let outputs = to_vec(self.body.forward(strings, &self.device, &mut Some(&mut norms))?)?;
-        Ok((outputs, norms))
+        let outputs = self.body.forward(&self.parameters, strings, &mut Some(&mut norms))?;
+        Ok((to_vec(outputs)?, norms))
     }
 
     /// The outputs when the network writes the scratchpad itself, row-major [rows, outputs]: each output, cut at 1/2, is the
@@ -132,7 +128,7 @@ impl Network {
         check_strings(&self.architecture, strings)?;
         match &self.body {
             Body::Encoder(_) => self.predict(strings),
-            Body::EncoderDecoder(body) => body.decode(strings, &self.device),
+            Body::EncoderDecoder(body) => body.decode(&self.parameters, strings),
         }
     }
 }
@@ -144,25 +140,23 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    pub(crate) fn new(architecture: &Architecture, leaves: &Leaves) -> Result<Self, NnError> {
-        Ok(match architecture {
-            Architecture::Encoder(config) => Self::Encoder(Box::new(Encoder::new(config, leaves)?)),
-            Architecture::EncoderDecoder(config) => {
-                Self::EncoderDecoder(Box::new(EncoderDecoder::new(config, leaves)?))
-            }
-        })
+    fn new(architecture: &Architecture, params: Scope) -> Self {
+        match architecture {
+            Architecture::Encoder(config) => Self::Encoder(Box::new(Encoder::new(config, params))),
+            Architecture::EncoderDecoder(config) => Self::EncoderDecoder(Box::new(EncoderDecoder::new(config, params))),
+        }
     }
 
     /// strings [batch, n] -> [batch, outputs]
     pub(crate) fn forward(
         &self,
+        p: &Parameters,
         strings: &Bits,
-        device: &Device,
         recorder: &mut Recorder,
     ) -> Result<Tensor<2>, NnError> {
         match self {
-            Self::Encoder(body) => body.forward(strings, device, recorder),
-            Self::EncoderDecoder(body) => body.forward(strings, device, recorder),
+            Self::Encoder(body) => body.forward(p, strings, recorder),
+            Self::EncoderDecoder(body) => body.forward(p, strings, recorder),
         }
     }
 }

@@ -3,10 +3,10 @@
 use burn::tensor::{Element, Tensor, TensorData};
 use pudica_data::Bits;
 
+use crate::autodiff::Autodiff;
 use crate::layers::to_vec;
-use crate::leaves::Leaves;
-use crate::network::{Body, check_strings};
-use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, TrainingState, Weights};
+use crate::network::check_strings;
+use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, Parameters, TrainingState, Weights};
 
 /// A network being trained: its weights, its optimiser and how many steps it has made.
 ///
@@ -96,14 +96,14 @@ pub fn loss_and_gradient<E: Element>(
         let (found, expected) = (labels.len(), shape[0] * shape[1]);
         return Err(NnError::Batch(format!("it has {found} labels, but the network gives {expected} outputs for it")));
     }
-    let recording = device.recording();
-    let leaves = Leaves::upload(weights, &recording, true)?;
-    let outputs = Body::new(architecture, &leaves)?.forward(strings, &recording, &mut None)?;
-    let labels = Tensor::<2>::from_data(TensorData::new(labels.to_vec(), shape), recording.constant());
-    let loss = (outputs - labels).square().mean();
-    let gradient = leaves.gradients(loss.backward())?;
-    let loss: Vec<f64> = to_vec(loss.without_autodiff())?;
-    Ok((loss[0], gradient))
+    let (body, list) = architecture.build()?;
+    list.check(weights)?;
+    let parameters = Parameters::upload(weights, list.leaves(), device, Autodiff::Burn);
+    let outputs = body.forward(&parameters, strings, &mut None)?;
+    let labels = Tensor::<2>::from_data(TensorData::new(labels.to_vec(), shape), device.constant());
+    let (loss, gradient) = parameters.gradient((outputs - labels).square().mean())?;
+    let loss: Vec<f64> = to_vec(loss)?;
+    Ok((loss[0], to_vec(gradient)?))
 }
 
 #[cfg(test)]

@@ -83,20 +83,25 @@ impl Weights {
 
     /// Whether `other` has the same parameters in the same order; the error names the first difference.
     pub fn check_same_layout(&self, other: &Self) -> Result<(), NnError> {
-        for pair in self.layout.iter().zip(other.layout.iter()) {
-            if pair.0 != pair.1 {
-                let (expected, found) = pair;
-                return Err(NnError::Layout(format!(
-                    "expected {} {:?}, found {} {:?}",
-                    expected.name, expected.shape, found.name, found.shape
-                )));
+        other.check_layout(self.layout.iter().map(|parameter| (parameter.name.as_str(), parameter.shape.as_slice())))
+    }
+
+    /// Whether these are the names and shapes of the parameters; the error names the first difference.
+    pub(crate) fn check_layout<'a>(
+        &self,
+        expected: impl ExactSizeIterator<Item = (&'a str, &'a [usize])>,
+    ) -> Result<(), NnError> {
+        let (count, found) = (expected.len(), self.layout.len());
+        for ((name, shape), found) in expected.zip(self.layout.iter()) {
+            if (name, shape) != (found.name.as_str(), found.shape.as_slice()) {
+                let (found, of) = (&found.name, &found.shape);
+                return Err(NnError::Layout(format!("expected {name} {shape:?}, found {found} {of:?}")));
             }
         }
-        if self.layout.len() != other.layout.len() {
-            let (expected, found) = (self.layout.len(), other.layout.len());
-            return Err(NnError::Layout(format!("expected {expected} parameters, found {found}")));
+        match count == found {
+            true => Ok(()),
+            false => Err(NnError::Layout(format!("expected {count} parameters, found {found}"))),
         }
-        Ok(())
     }
 
     /// The bytes of a safetensors file that PyTorch reads with `load_state_dict(safetensors.torch.load_file(path))`.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pudica_data::Stream;
 use pudica_nn::classifier::{Classifier, Learner, Model, Optimiser, accuracy};
 use pudica_nn::vision::{
-    Activation, Attention, CnnConfig, ConvMixerConfig, DenseNetConfig, Images, MlpConfig, Pictures, ResNetConfig,
+    Activation, Attention, CnnConfig, ConvMixerConfig, DenseNetConfig, ImageBatch, ImageShape, MlpConfig, ResNetConfig,
     VisionConfig, VitSimpleConfig, VitSmallConfig,
 };
 use pudica_nn::{Device, Weights};
@@ -16,7 +16,7 @@ use golden_files::{Golden, devices, widen};
 
 /// The networks of `vision.py`.
 fn cases() -> Vec<(VisionConfig, Golden)> {
-    let images = |channels, side, classes| Images { channels, side, classes };
+    let images = |channels, side, classes| ImageShape { channels, side, classes };
     let mlp = |images, hidden: &[usize], activation| {
         VisionConfig::Mlp(MlpConfig { images, hidden: hidden.to_vec(), activation })
     };
@@ -52,7 +52,7 @@ fn cases() -> Vec<(VisionConfig, Golden)> {
 
 fn vit_small(attention: Attention) -> VisionConfig {
     VisionConfig::VitSmall(VitSmallConfig {
-        images: Images { channels: 2, side: 6, classes: 3 },
+        images: ImageShape { channels: 2, side: 6, classes: 3 },
         patch: 3,
         dim: 8,
         depth: 2,
@@ -66,7 +66,7 @@ fn vit_small(attention: Attention) -> VisionConfig {
 }
 
 fn conv_mixer() -> VisionConfig {
-    let images = Images { channels: 3, side: 8, classes: 4 };
+    let images = ImageShape { channels: 3, side: 8, classes: 4 };
     VisionConfig::ConvMixer(ConvMixerConfig { images, dim: 6, depth: 2, kernel: 3, patch: 2 })
 }
 
@@ -82,8 +82,8 @@ fn doubles() -> Vec<Device> {
 }
 
 impl Golden {
-    fn pictures(&self, name: &str, images: &Images) -> Pictures {
-        Pictures::new(self.get_f32(name), [images.channels, images.side, images.side]).unwrap()
+    fn pictures(&self, name: &str, images: &ImageShape) -> ImageBatch {
+        ImageBatch::new(self.get_f32(name), [images.channels, images.side, images.side]).unwrap()
     }
 
     fn model(&self, config: &VisionConfig, device: &Device) -> Model<VisionConfig> {
@@ -198,7 +198,7 @@ fn three_steps_of_each_optimiser_agree() {
 }
 
 /// Noisy images of four patterns: stripes down, across, narrow and wide, and a chessboard.
-fn patterns(count: usize, seed: u64) -> (Pictures, Vec<usize>) {
+fn patterns(count: usize, seed: u64) -> (ImageBatch, Vec<usize>) {
     let mut stream = Stream::new(seed, "patterns", 0);
     let labels: Vec<usize> = (0..count).map(|_| stream.below(4) as usize).collect();
     let mut values = Vec::new();
@@ -208,23 +208,23 @@ fn patterns(count: usize, seed: u64) -> (Pictures, Vec<usize>) {
             values.push(stream.normal_f32() * 0.3 + if field % 2 == 0 { 1.0 } else { -1.0 });
         }
     }
-    (Pictures::new(values, [1, 8, 8]).unwrap(), labels)
+    (ImageBatch::new(values, [1, 8, 8]).unwrap(), labels)
 }
 
 fn small_networks() -> [VisionConfig; 7] {
-    let images = Images { channels: 1, side: 8, classes: 4 };
-    let vit = VitSmallConfig { patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
-    let simple = VitSimpleConfig { patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
+    let images = ImageShape { channels: 1, side: 8, classes: 4 };
+    let vit =
+        VitSmallConfig { images, patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16, ..Default::default() };
+    let simple = VitSimpleConfig { images, patch: 4, dim: 16, depth: 1, heads: 2, dim_head: 8, mlp: 16 };
     [
-        VisionConfig::Mlp(MlpConfig { hidden: vec![16], ..Default::default() }),
-        VisionConfig::Cnn(CnnConfig { width: 4, hidden: 8, ..Default::default() }),
+        VisionConfig::Mlp(MlpConfig { images, hidden: vec![16], ..Default::default() }),
+        VisionConfig::Cnn(CnnConfig { images, width: 4, hidden: 8, ..Default::default() }),
         VisionConfig::VitSmall(vit),
         VisionConfig::VitSimple(simple),
-        VisionConfig::ResNet18(ResNetConfig { width: 4, blocks: vec![1, 1], ..Default::default() }),
-        VisionConfig::DenseNet121(DenseNetConfig { growth: 4, blocks: vec![1, 1], ..Default::default() }),
-        VisionConfig::ConvMixer(ConvMixerConfig { dim: 8, depth: 1, kernel: 3, patch: 2, ..Default::default() }),
+        VisionConfig::ResNet18(ResNetConfig { images, width: 4, blocks: vec![1, 1] }),
+        VisionConfig::DenseNet121(DenseNetConfig { images, growth: 4, blocks: vec![1, 1] }),
+        VisionConfig::ConvMixer(ConvMixerConfig { images, dim: 8, depth: 1, kernel: 3, patch: 2 }),
     ]
-    .map(|config| config.with_images(images))
 }
 
 #[test]

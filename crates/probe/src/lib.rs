@@ -16,7 +16,6 @@
 mod blowup;
 pub mod classifier;
 mod error;
-mod estimate;
 mod evaluate;
 mod model;
 mod network_sensitivity;
@@ -29,7 +28,6 @@ mod tokens;
 
 pub use blowup::{Blowup, BlowupTotals, Blowups, NormBlowup, blowup};
 pub use error::ProbeError;
-pub use estimate::{Estimate, Moments};
 pub use evaluate::{Evaluation, evaluate};
 pub use model::Model;
 pub use network_sensitivity::{
@@ -37,6 +35,7 @@ pub use network_sensitivity::{
     network_sensitivity,
 };
 pub use norms::parameter_norm;
+pub use pudica_statistics::{Estimate, Moments};
 pub use respond::{Nudge, Plan, Profile, Response, respond};
 pub use sharpness::{Sharpness, SharpnessConfig, sharpness};
 pub use tokens::{ReplaceToken, SignDiffers};

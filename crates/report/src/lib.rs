@@ -1,17 +1,16 @@
 //! Figures (SVG and PNG) and one self-contained HTML page for a sweep folder.
 //!
-//! [`write()`] works on any sweep folder, finished or not, as often as wanted. What each experiment shows is in `experiments`;
-//! what was published stands in [`published`].
+//! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables (`run`, `group`,
+//! `sweep`); what an experiment shows is one function of `layouts`, and what was published stands in `published`.
 
-mod experiments;
 mod figure;
-mod grokking;
+mod findings;
+mod group;
+mod layouts;
 mod page;
-pub mod published;
-mod spectra;
-mod study;
+mod published;
+mod run;
 mod sweep;
-mod synthetic;
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +18,10 @@ use pudica_lab::store::write_bytes;
 use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
 use serde_json::Value;
 
-pub use grokking::write_grokking;
-pub use spectra::{SpectraReport, write_spectra};
-pub use study::write_study;
-pub use synthetic::{SyntheticReport, write_synthetic};
+pub use layouts::layouts;
+
+use findings::Drawn;
+use sweep::Sweep;
 
 /// What was written.
 #[derive(Clone, Debug)]
@@ -35,45 +34,39 @@ pub struct Report {
     pub tally: Tally,
 }
 
-/// Writes `results.csv`, `results.parquet`, `summary.json`, `figures/` and `report.html` into a sweep folder.
+/// Writes the tables of results, `summary.json`, `figures/` and `report.html` into a sweep folder.
 pub fn write(folder: &Path) -> Result<Report> {
-    let sweep = sweep::Sweep::read(&SweepFolder::open(folder)?)?;
-    write_results(folder, &sweep.runs)?;
-    let findings = experiments::findings(&sweep);
+    let stored = SweepFolder::open(folder)?;
+    let runs = stored.runs()?;
+    write_results(folder, stored.record(), &runs)?;
+    let sweep = Sweep::read(stored.record().clone(), runs)?;
+    let findings = layouts::findings(&sweep);
 
     let mut summary = sweep.heading();
-    if let Value::Object(summary) = &mut summary {
-        summary.extend(findings.summary.clone());
-    }
-    write_text(&folder.join("summary.json"), &format!("{summary:#}\n"))?;
-
-    let figures = figure_files(folder, &findings.figures)?;
+    summary.extend(findings.summary.clone());
+    write_bytes(&folder.join("summary.json"), format!("{:#}\n", Value::from(summary)).as_bytes())?;
+    let figures = write_figures(folder, &findings.figures)?;
     let page = folder.join("report.html");
-    write_text(&page, &page::html(&sweep, &findings))?;
+    write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
     Ok(Report { page, figures, tally: sweep.tally() })
 }
 
 /// Writes figures as SVG and PNG under `folder`/figures; returns the SVGs.
-fn figure_files(folder: &Path, drawn: &[experiments::Drawn]) -> Result<Vec<PathBuf>> {
-    let drawings = folder.join("figures");
-    std::fs::create_dir_all(&drawings).map_err(|source| Error::Io {
-        action: "create",
-        path: drawings.clone(),
-        source,
-    })?;
+fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<Vec<PathBuf>> {
+    let folder = folder.join("figures");
+    std::fs::create_dir_all(&folder).map_err(io("create", &folder))?;
     let mut figures = Vec::new();
     for drawn in drawn {
         let svg = drawn.figure.svg();
-        let path = drawings.join(format!("{}.svg", drawn.file));
-        write_text(&path, &svg)?;
-        let png = figure::png::render(&svg)
-            .map_err(|error| Error::Training(format!("cannot draw {}: {error}", path.display())))?;
+        let path = folder.join(format!("{}.svg", drawn.file));
+        write_bytes(&path, svg.as_bytes())?;
+        let png = figure::png::render(&svg).map_err(|error| io("draw", &path)(std::io::Error::other(error)))?;
         write_bytes(&path.with_extension("png"), &png)?;
         figures.push(path);
     }
     Ok(figures)
 }
 
-fn write_text(path: &Path, text: &str) -> Result<()> {
-    write_bytes(path, text.as_bytes())
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { action, path: path.into(), source }
 }

@@ -1,7 +1,6 @@
 //! What Hahn & Rofin (2024) and Vasudeva et al. (2024) published, to stand beside our numbers.
 
-use pudica_data::TokenTask;
-use pudica_lab::study::{ModelKind, StudyConfig};
+use crate::run::Run;
 
 /// A row of their Table 2: least squares of sharpness on n = 4..30 over converged runs.
 pub struct Table2Row {
@@ -29,9 +28,6 @@ pub const PARITY_LIMIT: f64 = 1.0;
 /// Fig. 3 shows this window around convergence, in steps.
 pub const FIG_3_WINDOW: (i64, i64) = (-5_000, 15_000);
 
-/// Fig. 3 averages this many converged runs.
-pub const FIG_3_RUNS: usize = 39;
-
 /// Table 3 of Vasudeva et al. (its second and fifth rows are Table 1): n_s, n_f, n_d, m, and the sensitivity of the predictors that use
 /// only sparse and only frequent tokens.
 const TOKEN_PREDICTORS: [([usize; 4], f64, f64); 6] = [
@@ -43,16 +39,15 @@ const TOKEN_PREDICTORS: [([usize; 4], f64, f64); 6] = [
     ([1, 32, 7, 36], 0.0339, 0.0),
 ];
 
-/// The published sensitivities (sparse only, frequent only) for synthetic tokens, where there are any.
-pub fn predictor_sensitivity(task: &TokenTask) -> Option<(f64, f64)> {
-    let key = [task.n_s, task.n_f, task.n_d, task.m];
-    let found = TOKEN_PREDICTORS.iter().find(|(setting, ..)| *setting == key && task.length == 50);
+/// The published sensitivities (sparse only, frequent only) for sequences of 50 tokens with these n_s, n_f, n_d and m, where there are any.
+pub fn predictor_sensitivity(task: [usize; 4]) -> Option<(f64, f64)> {
+    let found = TOKEN_PREDICTORS.iter().find(|(published, ..)| *published == task);
     found.map(|(_, sparse, frequent)| (*sparse, *frequent))
 }
 
 /// Whether Figure 2 and Table 1 of Vasudeva et al. show these data.
-pub fn in_figure_2(task: &TokenTask) -> bool {
-    [[3, 5, 1, 16], [1, 17, 7, 20]].contains(&[task.n_s, task.n_f, task.n_d, task.m])
+pub fn in_figure_2(task: [usize; 4]) -> bool {
+    [[3, 5, 1, 16], [1, 17, 7, 20]].contains(&task)
 }
 
 /// What each published figure shows, in a sentence to read beside ours.
@@ -106,54 +101,58 @@ pub fn trend(figure: &str) -> &'static str {
 
 /// Sensitivity at the end of training in Sections 5 and 6 of Vasudeva et al.: data, network, what tells it from others of its kind (an
 /// activation or an attention), and the value.
-const FINAL_SENSITIVITIES: [(&str, ModelKind, &str, f64); 16] = [
-    ("fashion-mnist", ModelKind::Mlp, "leaky-relu", 0.0559),
-    ("fashion-mnist", ModelKind::Mlp, "sigmoid", 0.0505),
-    ("fashion-mnist", ModelKind::Cnn, "", 0.0453),
-    ("fashion-mnist", ModelKind::VitSmall, "", 0.0098),
-    ("cifar10", ModelKind::VitSmall, "", 0.0050),
-    ("cifar10", ModelKind::VitSimple, "", 0.0014),
-    ("cifar10", ModelKind::Resnet18, "", 0.0827),
-    ("cifar10", ModelKind::Densenet121, "", 0.3673),
-    ("svhn", ModelKind::Resnet18, "", 0.0516),
-    ("svhn", ModelKind::VitSmall, "", 0.0147),
-    ("mrpc", ModelKind::Lstm, "", 0.15),
-    ("mrpc", ModelKind::Roberta, "softmax", 0.002),
-    ("mrpc", ModelKind::Roberta, "relu", 0.001),
-    ("qqp", ModelKind::Lstm, "", 0.09),
-    ("qqp", ModelKind::Roberta, "softmax", 0.03),
-    ("qqp", ModelKind::Roberta, "relu", 0.02),
+const FINAL_SENSITIVITIES: [(&str, &str, &str, f64); 16] = [
+    ("fashion-mnist", "mlp", "leaky-relu", 0.0559),
+    ("fashion-mnist", "mlp", "sigmoid", 0.0505),
+    ("fashion-mnist", "cnn", "", 0.0453),
+    ("fashion-mnist", "vit-small", "", 0.0098),
+    ("cifar10", "vit-small", "", 0.0050),
+    ("cifar10", "vit-simple", "", 0.0014),
+    ("cifar10", "resnet18", "", 0.0827),
+    ("cifar10", "densenet121", "", 0.3673),
+    ("svhn", "resnet18", "", 0.0516),
+    ("svhn", "vit-small", "", 0.0147),
+    ("mrpc", "lstm", "", 0.15),
+    ("mrpc", "roberta", "softmax", 0.002),
+    ("mrpc", "roberta", "relu", 0.001),
+    ("qqp", "lstm", "", 0.09),
+    ("qqp", "roberta", "softmax", 0.03),
+    ("qqp", "roberta", "relu", 0.02),
 ];
 
 /// The published sensitivity at the end of training of such a network, whatever its size, where there is one: with the published noise, on
 /// the training set, without intervention.
-pub fn final_sensitivity(config: &StudyConfig) -> Option<f64> {
-    let (model, measure) = (&config.model, &config.measure);
-    let variance = match config.data.name.as_str() {
+pub fn final_sensitivity(run: &Run) -> Option<f64> {
+    let (data, kind) = (run.text("data.name"), run.text("model.kind"));
+    let variance = match data.as_str() {
         "fashion-mnist" => 5.0,
         "cifar10" | "svhn" => 1.0,
         _ => 15.0,
     };
-    let as_published = measure.variance == variance && measure.set == "train" && measure.nudge != "replace";
-    let vanilla = config.intervene.augment == 0.0 && config.intervene.regularise == 0.0;
-    let alike = |(data, kind, detail, _): &&(&str, ModelKind, &str, f64)| {
-        let told_by = if *kind == ModelKind::Mlp { &model.activation } else { &model.attention };
-        *data == config.data.name && *kind == model.kind && (detail.is_empty() || detail == told_by)
+    let as_published = run.number("measure.variance") == Some(variance)
+        && run.text("measure.set") == "train"
+        && run.text("measure.nudge") != "replace";
+    let vanilla = ["intervene.augment", "intervene.regularise"].iter().all(|key| run.number(key) == Some(0.0));
+    let variant = run.text(if kind == "mlp" { "model.activation" } else { "model.attention" });
+    let alike = |(of, network, detail, _): &&(&str, &str, &str, f64)| {
+        *of == data && *network == kind && (detail.is_empty() || *detail == variant)
     };
     let found = FINAL_SENSITIVITIES.iter().find(alike).filter(|_| as_published && vanilla);
     found.map(|(.., value)| *value)
 }
 
 /// Table 2: ShOp and ShPred of ViT-small on CIFAR-10, without and with the regulariser.
-pub fn weight_noise(config: &StudyConfig) -> Option<(f64, f64)> {
-    let same =
-        config.data.name == "cifar10" && config.model.kind == ModelKind::VitSmall && config.measure.sharpness == 0.005;
-    let value = if config.intervene.regularise > 0.0 { (9.025, 0.3982) } else { (39.166, 0.5346) };
-    (same && config.intervene.augment == 0.0).then_some(value)
+pub fn weight_noise(run: &Run) -> Option<(f64, f64)> {
+    let same = run.text("data.name") == "cifar10"
+        && run.text("model.kind") == "vit-small"
+        && run.number("measure.sharpness") == Some(0.005)
+        && run.number("intervene.augment") == Some(0.0);
+    let regularised = run.number("intervene.regularise").is_some_and(|strength| strength > 0.0);
+    same.then_some(if regularised { (9.025, 0.3982) } else { (39.166, 0.5346) })
 }
 
-/// The number of the published figure that a figure of a study stands for, and what that shows; empty where there is none.
-pub fn study_figure(recipe: &str, figure: &str) -> (&'static str, &'static str) {
+/// The number of the published figure that a figure of classifiers stands for, and what that shows; empty where there is none.
+pub fn classifier_figure(recipe: &str, figure: &str) -> (&'static str, &'static str) {
     const SIMILAR: &str = "At the same training accuracy, sensitivities are similar.";
     match (recipe, figure) {
         ("vasudeva/mnist", "sensitivity") => {

@@ -1,41 +1,26 @@
-//! A sweep as the figures see it: runs that count, and why others do not.
+//! A sweep as layouts see it: runs that count, and why others do not.
 
-use pudica_lab::config::Configuration;
+use pudica_lab::Result;
 use pudica_lab::events::Tally;
 use pudica_lab::store::{SweepRecord, SweepRun};
-use pudica_lab::{Outcome, RunConfig, RunSummary, SweepFolder};
-use serde_json::{Value, json};
+use pudica_statistics::{Mean, mean};
+use serde_json::{Map, Value, json};
 
-/// All runs of a sweep folder.
+use crate::group::{Group, groups};
+use crate::run::Run;
+
+/// A sweep and its runs.
 pub struct Sweep {
     /// What was asked for.
     pub record: SweepRecord,
-    /// Runs that have at least begun.
-    pub runs: Vec<SweepRun>,
-}
-
-/// A finished run.
-#[derive(Clone, Copy)]
-pub struct Finished<'a> {
-    /// The run.
-    pub run: &'a SweepRun,
-    /// Its settings.
-    pub config: &'a RunConfig,
-    /// Its outcome.
-    pub summary: &'a RunSummary,
-}
-
-impl Finished<'_> {
-    /// What hovering over its point shows.
-    pub fn name(&self) -> String {
-        format!("{} ({})", self.config.label(), self.run.record.id)
-    }
+    /// Runs that have at least begun, in the order of the plan.
+    pub runs: Vec<Run>,
 }
 
 impl Sweep {
-    /// Reads a sweep folder.
-    pub fn read(folder: &SweepFolder) -> pudica_lab::Result<Sweep> {
-        Ok(Sweep { record: folder.record().clone(), runs: folder.runs()? })
+    /// Reads what the runs have logged.
+    pub fn read(record: SweepRecord, runs: Vec<SweepRun>) -> Result<Sweep> {
+        Ok(Sweep { record, runs: runs.into_iter().map(Run::read).collect::<Result<_>>()? })
     }
 
     /// Whether the recipe is one of ours, not a user's own.
@@ -49,42 +34,53 @@ impl Sweep {
     }
 
     /// The finished runs, converged or not.
-    pub fn finished(&self) -> impl Iterator<Item = Finished<'_>> {
-        self.runs.iter().filter_map(|run| {
-            let summary = run.summary.as_ref().filter(|summary| summary.outcome == Outcome::Finished)?;
-            Some(Finished { run, config: &run.config, summary })
-        })
+    pub fn finished(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.is_finished())
     }
 
     /// The converged runs, which figures show.
-    pub fn kept(&self) -> impl Iterator<Item = Finished<'_>> {
-        self.finished().filter(|run| run.summary.converged)
+    pub fn kept(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.is_converged())
     }
 
-    /// The different values of something among all runs, in the order of first appearance.
-    pub fn different<T: PartialEq>(&self, of: impl Fn(&RunConfig) -> T) -> Vec<T> {
-        let mut values = Vec::new();
-        for run in &self.runs {
-            let value = of(&run.config);
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
+    /// The converged runs with this text of a setting.
+    pub fn kept_with(&self, key: &str, text: &str) -> Vec<&Run> {
+        self.kept().filter(|run| run.text(key) == text).collect()
+    }
+
+    /// How many runs with this text of a setting have finished and not converged.
+    pub fn discarded_with(&self, key: &str, text: &str) -> usize {
+        self.finished().filter(|run| !run.is_converged() && run.text(key) == text).count()
+    }
+
+    /// Groups of runs that differ in their seed alone, each called by the `title` of its runs.
+    pub fn groups(&self, title: impl Fn(&Run) -> String) -> Vec<Group<'_>> {
+        groups(&self.runs, title)
+    }
+
+    /// The different texts of a setting among all runs, in the order of first appearance.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        different(self.runs.iter().map(|run| run.text(key)))
+    }
+
+    /// The different numbers of a setting among all runs, in the order of first appearance.
+    pub fn numbers(&self, key: &str) -> Vec<f64> {
+        different(self.runs.iter().filter_map(|run| run.number(key)))
     }
 
     /// How the runs stand.
     pub fn tally(&self) -> Tally {
-        tally(self.record.runs.len(), self.runs.iter().filter_map(|run| run.summary.as_ref()))
+        Tally::of(self.record.runs.len(), self.runs.iter().filter_map(|run| run.summary.as_ref()))
     }
 
     /// The small print of every figure.
     pub fn note(&self) -> String {
         let tally = self.tally();
-        let mut note = format!(
-            "{} scale · {} of {} runs converged, {} discarded",
-            self.record.scale, tally.converged, tally.runs, tally.discarded
-        );
+        let counts = match tally.discarded {
+            0 => format!("{} of {} runs finished", tally.converged, tally.runs),
+            discarded => format!("{} of {} runs converged, {discarded} discarded", tally.converged, tally.runs),
+        };
+        let mut note = format!("{} scale · {counts}", self.record.scale);
         for (count, what) in
             [(tally.failed, "failed"), (tally.skipped, "skipped"), (tally.remaining, "not finished yet")]
         {
@@ -96,46 +92,41 @@ impl Sweep {
     }
 
     /// The head of summary.json.
-    pub fn heading(&self) -> Value {
-        let tally = self.tally();
-        json!({
-            "recipe": self.record.recipe,
-            "scale": self.record.scale,
-            "overrides": self.record.overrides,
-            "command": self.record.command,
-            "runs": {
-                "planned": tally.runs,
-                "kept": tally.converged,
-                "discarded": tally.discarded,
-                "failed": tally.failed,
-                "skipped": tally.skipped,
-                "remaining": tally.remaining,
-            },
-            "seconds_of_computing": tally.seconds,
-        })
+    pub fn heading(&self) -> Map<String, Value> {
+        let (record, tally) = (&self.record, self.tally());
+        let runs = json!({
+            "planned": tally.runs, "kept": tally.converged, "discarded": tally.discarded,
+            "failed": tally.failed, "skipped": tally.skipped, "remaining": tally.remaining,
+        });
+        let heading = [
+            ("recipe", json!(record.recipe)),
+            ("scale", json!(record.scale)),
+            ("overrides", json!(record.overrides)),
+            ("command", json!(record.command)),
+            ("runs", runs),
+            ("seconds_of_computing", json!(tally.seconds)),
+        ];
+        heading.map(|(key, value)| (key.to_string(), value)).into_iter().collect()
     }
 }
 
-/// How planned runs stand, by the summaries of those that have ended.
-pub fn tally<'a>(planned: usize, ended: impl Iterator<Item = &'a RunSummary>) -> Tally {
-    let mut tally = Tally { runs: planned, ..Tally::default() };
-    for summary in ended {
-        *match (summary.outcome, summary.converged) {
-            (Outcome::Finished, true) => &mut tally.converged,
-            (Outcome::Finished, false) => &mut tally.discarded,
-            (Outcome::Failed, _) => &mut tally.failed,
-            (Outcome::Skipped, _) => &mut tally.skipped,
-        } += 1;
-        tally.seconds += summary.seconds;
+fn different<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values = Vec::new();
+    for value in all {
+        if !values.contains(&value) {
+            values.push(value);
+        }
     }
-    tally.remaining = tally.runs - tally.converged - tally.discarded - tally.failed - tally.skipped;
-    tally
+    values
 }
 
-/// A target's name as the paper writes it.
-pub fn title_of(target: &str) -> String {
-    match target {
-        "parity" | "majority" | "first" | "mean" => target.to_uppercase(),
-        other => other.to_string(),
-    }
+/// The mean of a measure over the runs at each number of a setting, in rising order.
+pub fn means_by(runs: &[&Run], key: &str, measure: &str) -> Vec<(f64, Mean)> {
+    let mut numbers = different(runs.iter().filter_map(|run| run.number(key)));
+    numbers.sort_by(f64::total_cmp);
+    let values = |number: f64| -> Vec<f64> {
+        let own = runs.iter().filter(|run| run.number(key) == Some(number));
+        own.filter_map(|run| run.value(measure)).collect()
+    };
+    numbers.into_iter().filter_map(|number| Some((number, mean(&values(number))?))).collect()
 }

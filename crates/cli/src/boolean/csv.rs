@@ -70,9 +70,9 @@ fn by_index(name: &str, values: Option<&[impl Display]>) {
 
 fn quantity(name: &str, of: &str, quantity: Option<&Quantity>) {
     match quantity {
-        Some(Quantity::Sampled(estimate)) => {
-            let [low, high] = estimate.ci95;
-            println!("{name},{of},{},{low},{high}", estimate.value);
+        Some(Quantity::Sampled(sampled)) => {
+            let [low, high] = sampled.ci95;
+            println!("{name},{of},{},{low},{high}", sampled.estimate.mean);
         }
         exact => line(name, of, exact.map(Quantity::value)),
     }

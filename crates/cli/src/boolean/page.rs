@@ -3,6 +3,7 @@
 use crate::text::{bar, grouped, number, seconds};
 use pudica_boolean::analysis::{Analysis, Coefficient, Method, Quantity};
 use pudica_boolean::comparison::{Comparison, LowerBound};
+use pudica_boolean::sampled::Sampled;
 use pudica_boolean::{Convention, NormalForm, Properties};
 
 fn row(name: &str, value: String) {
@@ -99,9 +100,9 @@ fn values(analysis: &Analysis) -> &'static str {
 fn show(quantity: &Quantity) -> String {
     match quantity {
         Quantity::Exact(value) => number(*value),
-        Quantity::Sampled(estimate) => {
-            let [low, high] = estimate.ci95.map(number);
-            format!("{}  [{low}, {high}]  from {} inputs", number(estimate.value), grouped(estimate.samples))
+        Quantity::Sampled(Sampled { estimate, ci95 }) => {
+            let [low, high] = ci95.map(number);
+            format!("{}  [{low}, {high}]  from {} inputs", number(estimate.mean), grouped(estimate.samples))
         }
     }
 }

@@ -1,30 +1,9 @@
 //! The data sets of the experiments: where their files may lie, what they hold, and their published checksums.
 
 use super::{Images, ImagesError, ImagesResult, Shape, md5_of_content, read_cifar, read_idx, read_svhn};
+use crate::Split;
 use pudica_boolean::did_you_mean;
 use std::path::{Path, PathBuf};
-
-/// Which part of a data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
-    /// What networks are trained on.
-    Train,
-    /// What they are tested on.
-    Test,
-}
-
-impl Split {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Train, Self::Test];
-
-    /// "train" or "test".
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Test => "test",
-        }
-    }
-}
 
 /// A data set as published.
 pub struct DataSet {
@@ -70,7 +49,7 @@ pub struct Loaded {
 pub enum Verdict {
     /// The content is the published one.
     Official,
-    /// It is not; this is the published MD5.
+    /// The content is another; this is the published MD5.
     Differs(&'static str),
     /// Nothing is published about a file of this name.
     Unpublished,

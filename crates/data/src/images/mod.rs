@@ -26,7 +26,7 @@ mod svhn;
 pub use any::read_any;
 #[cfg(feature = "text")]
 pub(crate) use bytes::Bytes;
-pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Split, Verdict};
+pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Verdict};
 pub use checksum::md5_of_content;
 pub use cifar::read_cifar;
 pub use cifar10_c::read_cifar10_c;

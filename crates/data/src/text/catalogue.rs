@@ -1,7 +1,7 @@
 //! The text data sets known by name, and where their files may lie.
 
 use super::{Pairs, TextError, TextResult, read_mrpc, read_qqp, read_sst2};
-use crate::images::Split;
+use crate::Split;
 use pudica_boolean::did_you_mean;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use pudica_nn::{LAYER_NORM_EPS, TrainingState, Weights};
 use rayon::prelude::*;
 
 use super::block::{Block, block_strings};
-use super::gradient::{Effort, Hands, Pool};
+use super::gradient::{Pool, StepScratch, Threads};
 use super::layout::Layout;
 use super::prepared::{Prepared, Ready};
 use super::real::Real;
@@ -35,7 +35,7 @@ struct Cpu<T> {
     /// Names and shapes of the weights.
     like: Weights,
     replicas: Vec<Replica>,
-    efforts: Pool<Effort<T>>,
+    scratch: Pool<StepScratch<T>>,
     blocks: Pool<Block<T>>,
     /// With room for weights as they are computed with.
     prepared: Pool<(Prepared<T>, Vec<T>)>,
@@ -58,22 +58,22 @@ impl<T: Real> Engine for Cpu<T> {
     }
 
     fn advance(&mut self, count: usize) -> Result<Vec<Vec<f64>>, EnsembleError> {
-        let Self { layout, rows, steps, replicas, efforts, blocks, .. } = self;
-        let (layout, efforts, blocks) = (&*layout, &*efforts, &*blocks);
+        let Self { layout, rows, steps, replicas, scratch, blocks, .. } = self;
+        let (layout, scratch, blocks) = (&*layout, &*scratch, &*blocks);
         let (rows, first) = (*rows, *steps);
-        let train = |replica: &mut Replica, hands: Hands| {
-            let all = |effort: &mut Effort<T>| {
+        let train = |replica: &mut Replica, threads: Threads| {
+            let all = |scratch: &mut StepScratch<T>| {
                 let steps = first..first + count as u64;
-                steps.map(|step| replica.step(layout, rows, step, (&mut *effort, blocks), hands)).collect()
+                steps.map(|step| replica.step(layout, rows, step, (&mut *scratch, blocks), threads)).collect()
             };
-            efforts.with(|| Effort::new(layout), all)
+            scratch.with(|| StepScratch::new(layout), all)
         };
         // As many replicas as divide evenly train alone on a thread each, the rest share all threads.
         let threads = rayon::current_num_threads();
         let whole = replicas.len() / threads * threads;
         let (alone, shared) = replicas.split_at_mut(whole);
-        let mut losses: Vec<Vec<f64>> = each(alone, |replica| train(replica, Hands::One))?;
-        losses.extend(each(shared, |replica| train(replica, Hands::Many))?);
+        let mut losses: Vec<Vec<f64>> = each(alone, |replica| train(replica, Threads::One))?;
+        losses.extend(each(shared, |replica| train(replica, Threads::All))?);
         self.steps += count as u64;
         Ok((0..count).map(|step| losses.iter().map(|of_replica| of_replica[step]).collect()).collect())
     }
@@ -130,8 +130,8 @@ impl<T: Real> Cpu<T> {
         let (layout, steps) = (Layout::new(&shape.encoder)?, members[0].state.step);
         let like = members[0].state.weights.clone();
         let replicas = members.into_iter().map(Replica::new).collect();
-        let (efforts, blocks, prepared) = (Pool::new(), Pool::new(), Pool::new());
-        Ok(Cpu { shape, layout, rows, steps, like, replicas, efforts, blocks, prepared })
+        let (scratch, blocks, prepared) = (Pool::new(), Pool::new(), Pool::new());
+        Ok(Cpu { shape, layout, rows, steps, like, replicas, scratch, blocks, prepared })
     }
 
     /// What `measure` makes of each replica and its strings.

@@ -32,13 +32,13 @@ impl<T> Pool<T> {
     }
 }
 
-/// How the pieces of one replica's step are worked through. The numbers are the same.
+/// Which threads work on one replica's step. The numbers are the same.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Hands {
-    /// On the thread that asks: other threads have replicas of their own.
+pub(crate) enum Threads {
+    /// The calling thread alone: the others have replicas of their own.
     One,
-    /// On all threads of the pool.
-    Many,
+    /// All threads of the pool.
+    All,
 }
 
 /// One share of a batch.
@@ -48,8 +48,8 @@ pub(crate) struct Lane<T> {
     squares: f64,
 }
 
-/// Everything one replica's step needs beside its weights.
-pub(crate) struct Effort<T> {
+/// The memory one replica's step works in, beside its weights.
+pub(crate) struct StepScratch<T> {
     pub(crate) distinct: Distinct,
     pub(crate) prepared: Prepared<T>,
     pub(crate) lanes: Vec<Lane<T>>,
@@ -67,7 +67,7 @@ fn lanes(layout: &Layout, strings: usize) -> usize {
     (strings * layout.n).div_ceil(LANE_ROWS).next_power_of_two().min(MOST_LANES).min(strings)
 }
 
-impl<T: Real> Effort<T> {
+impl<T: Real> StepScratch<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         Self {
             distinct: Distinct::default(),
@@ -78,16 +78,28 @@ impl<T: Real> Effort<T> {
         }
     }
 
-    /// [`Effort::compute`] with weights as they are kept.
-    pub(crate) fn compute_kept(&mut self, layout: &Layout, kept: &[f32], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
+    /// [`StepScratch::compute`] with weights as they are kept.
+    pub(crate) fn compute_kept(
+        &mut self,
+        layout: &Layout,
+        kept: &[f32],
+        blocks: &Pool<Block<T>>,
+        threads: Threads,
+    ) -> f64 {
         let mut room = std::mem::take(&mut self.room);
-        let loss = self.compute(layout, T::weights(kept, &mut room), blocks, hands);
+        let loss = self.compute(layout, T::weights(kept, &mut room), blocks, threads);
         self.room = room;
         loss
     }
 
     /// The mean squared error on `self.distinct`. Its gradient is the sum of those of the lanes.
-    pub(crate) fn compute(&mut self, layout: &Layout, parameters: &[T], blocks: &Pool<Block<T>>, hands: Hands) -> f64 {
+    pub(crate) fn compute(
+        &mut self,
+        layout: &Layout,
+        parameters: &[T],
+        blocks: &Pool<Block<T>>,
+        threads: Threads,
+    ) -> f64 {
         let Self { distinct, prepared, lanes: all_lanes, scratch, .. } = self;
         prepared.prepare(layout, parameters);
         let ready = Ready { layout, parameters, prepared };
@@ -98,9 +110,9 @@ impl<T: Real> Effort<T> {
             let own = strings * index / count..strings * (index + 1) / count;
             blocks.with(|| Block::new(layout), |block| lane.run(&ready, distinct, own, block));
         };
-        match hands {
-            Hands::One => all_lanes.iter_mut().enumerate().for_each(run),
-            Hands::Many => all_lanes.par_iter_mut().enumerate().with_max_len(1).for_each(run),
+        match threads {
+            Threads::One => all_lanes.iter_mut().enumerate().for_each(run),
+            Threads::All => all_lanes.par_iter_mut().enumerate().with_max_len(1).for_each(run),
         }
         let [first, others @ ..] = &mut all_lanes[..] else { return f64::NAN };
         let mut squares = first.squares;

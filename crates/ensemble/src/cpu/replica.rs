@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::adamw::Update;
 use super::block::Block;
-use super::gradient::{Effort, Hands, Pool};
+use super::gradient::{Pool, StepScratch, Threads};
 use super::layout::Layout;
 use super::passes::add_all;
 use super::real::Real;
@@ -47,29 +47,29 @@ impl Replica {
         layout: &Layout,
         rows: usize,
         step: u64,
-        (effort, blocks): (&mut Effort<T>, &Pool<Block<T>>),
-        hands: Hands,
+        (scratch, blocks): (&mut StepScratch<T>, &Pool<Block<T>>),
+        threads: Threads,
     ) -> Result<f64, EnsembleError> {
         if self.lost {
             return Ok(f64::NAN);
         }
-        effort.distinct.fill(&self.task.train_batch(rows, self.seed, step)?);
-        let loss = effort.compute_kept(layout, &self.weights, blocks, hands);
+        scratch.distinct.fill(&self.task.train_batch(rows, self.seed, step)?);
+        let loss = scratch.compute_kept(layout, &self.weights, blocks, threads);
         // As the reference judges it.
         self.lost = !(loss as f32).is_finite();
         if !self.lost {
-            self.update(&Update::new(&self.adamw, step + 1), &mut *effort, hands);
+            self.update(&Update::new(&self.adamw, step + 1), &mut *scratch, threads);
         }
         Ok(loss)
     }
 
     /// Add the lanes' gradients up, in order, and move the weights along the sum, rounded to f32.
-    fn update<T: Real>(&mut self, update: &Update, effort: &mut Effort<T>, hands: Hands) {
-        let [sum, others @ ..] = &mut effort.lanes[..] else { return };
+    fn update<T: Real>(&mut self, update: &Update, scratch: &mut StepScratch<T>, threads: Threads) {
+        let [sum, others @ ..] = &mut scratch.lanes[..] else { return };
         let (sum, others) = (&mut sum.gradient.parameters, &*others);
         let moments = self.first_moment.par_chunks_mut(SHARE).zip(self.second_moment.par_chunks_mut(SHARE));
         let pieces = self.weights.par_chunks_mut(SHARE).zip(moments).zip(sum.par_chunks_mut(SHARE)).enumerate();
-        let least = if hands == Hands::One { usize::MAX } else { 1 };
+        let least = if threads == Threads::One { usize::MAX } else { 1 };
         pieces.with_min_len(least).for_each(|(index, ((weights, (first, second)), sum))| {
             for other in others {
                 add_all(sum, &other.gradient.parameters[index * SHARE..][..sum.len()]);

@@ -3,7 +3,7 @@
 use pudica_data::{Batch, Stream, Target, Task, TrainingSet};
 use pudica_nn::{Architecture, Device, Embed, EncoderConfig, Weights, loss_and_gradient};
 
-use super::gradient::{Effort, Hands, Pool};
+use super::gradient::{Pool, StepScratch, Threads};
 use super::layout::Layout;
 use super::real::Real;
 
@@ -41,11 +41,11 @@ fn batch(config: &EncoderConfig, rows: usize) -> Batch {
 /// The loss and its gradient as the engine computes them.
 fn ours<T: Real>(config: &EncoderConfig, parameters: &[T], batch: &Batch) -> (f64, Vec<T>) {
     let layout = Layout::new(config).unwrap();
-    let mut effort = Effort::new(&layout);
-    effort.distinct.fill(batch);
-    let loss = effort.compute(&layout, parameters, &Pool::new(), Hands::One);
+    let mut scratch = StepScratch::new(&layout);
+    scratch.distinct.fill(batch);
+    let loss = scratch.compute(&layout, parameters, &Pool::new(), Threads::One);
     let mut gradient = vec![T::zero(); layout.len];
-    for lane in &effort.lanes {
+    for lane in &scratch.lanes {
         gradient.iter_mut().zip(&lane.gradient.parameters).for_each(|(sum, part)| *sum += *part);
     }
     (loss, gradient)

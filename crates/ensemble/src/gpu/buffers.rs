@@ -5,13 +5,13 @@ use super::forward::tile_blocks;
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
 
-/// Gives out memory for floats; or only counts how many bytes would be given out.
-pub(super) enum Giver<'a> {
+/// Allocates memory for floats, or only counts how many bytes would be allocated.
+pub(super) enum Allocator<'a> {
     Real(&'a Cuda),
     Counting(Precision, &'a mut usize),
 }
 
-impl Giver<'_> {
+impl Allocator<'_> {
     fn floats(&mut self, length: usize) -> Result<Floats, EnsembleError> {
         match self {
             Self::Real(cuda) => Ok(Floats(Some(cuda.numbers(length)?))),
@@ -118,11 +118,11 @@ impl Activations {
         dims: &Dims,
         parameters: usize,
         (r, b): (usize, usize),
-        mut giver: Giver,
+        mut allocator: Allocator,
     ) -> Result<Self, EnsembleError> {
         let Dims { n, d, heads, ff, layers, .. } = *dims;
-        let parameters = giver.widened(r * parameters)?;
-        let mut give = |length| giver.floats(length);
+        let parameters = allocator.widened(r * parameters)?;
+        let mut give = |length| allocator.floats(length);
         let mut each = Vec::new();
         let mut middle = Vec::new();
         for layer in 0..layers {
@@ -228,10 +228,10 @@ impl Gradients {
         parameters: usize,
         parts: usize,
         (r, b): (usize, usize),
-        mut giver: Giver,
+        mut allocator: Allocator,
     ) -> Result<Self, EnsembleError> {
         let Dims { n, d, heads, ff, layers, .. } = *dims;
-        let mut give = |length| giver.floats(length);
+        let mut give = |length| allocator.floats(length);
         let mut each = Vec::new();
         for layer in 0..layers {
             let rows = b * dims.positions(layer);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pudica_nn::TrainingState;
 
-use super::buffers::{Activations, Giver, Gradients};
+use super::buffers::{Activations, Allocator, Gradients};
 use super::cuda::{Arg, Cuda, Memory, Recording, free_memory, unusable};
 use super::forward::{Inputs, Net, int, long, pointer};
 use super::measure::Measuring;
@@ -52,9 +52,9 @@ fn training_bytes(
 ) -> Result<usize, EnsembleError> {
     // Weights and both moments are f32.
     let mut bytes = 3 * size.0 * parameters * size_of::<f32>();
-    Activations::new(dims, parameters, size, Giver::Counting(precision, &mut bytes))?;
+    Activations::new(dims, parameters, size, Allocator::Counting(precision, &mut bytes))?;
     let parts = Net::parts(dims, size.0, size.1);
-    Gradients::new(dims, parameters, parts, size, Giver::Counting(precision, &mut bytes))?;
+    Gradients::new(dims, parameters, parts, size, Allocator::Counting(precision, &mut bytes))?;
     Ok(bytes)
 }
 
@@ -120,9 +120,9 @@ impl Gpu {
 
         let strings = TrainingStrings::new(&cuda, dims.n, rows, &members)?;
         let size = (replicas, strings.strings);
-        let activations = Activations::new(&dims, places.total, size, Giver::Real(&cuda))?;
+        let activations = Activations::new(&dims, places.total, size, Allocator::Real(&cuda))?;
         let parts = Net::parts(&dims, size.0, size.1);
-        let gradients = Gradients::new(&dims, places.total, parts, size, Giver::Real(&cuda))?;
+        let gradients = Gradients::new(&dims, places.total, parts, size, Allocator::Real(&cuda))?;
         let labels = Labels::new(&cuda, &members)?;
         let training_labels = cuda.zeros(size.0 * size.1)?;
         let losses = cuda.zeros(LOSSES * replicas)?;

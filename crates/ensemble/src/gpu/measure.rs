@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pudica_data::Bits;
 
-use super::buffers::{Activations, Giver};
+use super::buffers::{Activations, Allocator};
 use super::cuda::{Arg, Cuda, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
 use super::engine::{Gpu, lock};
 use super::forward::{Inputs, Net, int, long, pointer};
@@ -96,6 +96,7 @@ impl Gpu {
         let loaded = self.pass(strings, at_once)?;
         let base = self.scores(loaded, replicas, false)?;
         let shared = self.shared();
+        let room = self.room().replicas * total;
         let name = format!("{} {} {at_once}", noise.purpose, noise.draws);
         let mut responses = vec![Vec::with_capacity(noise.draws); replicas];
         for first in (0..noise.draws).step_by(at_once) {
@@ -116,7 +117,10 @@ impl Gpu {
                     self.measuring.forget_old_keys();
                     self.measuring.keys.insert(chunk.clone(), draw_keys);
                 }
-                let Some(noisy) = &self.measuring.noisy else { return Ok(responses) };
+                let noisy = match &mut self.measuring.noisy {
+                    Some(noisy) => noisy,
+                    none => none.insert(cuda.zeros(room)?),
+                };
                 net.cuda.launch(
                     "shake",
                     net.elements(total.div_ceil(16), draws * replicas, 0.0),
@@ -276,16 +280,12 @@ impl Gpu {
         {
             return Ok(());
         }
-        // What is there is freed before more is asked for.
+        // What is there is freed before more is asked for; noisy weights are made again when noise is asked for.
         self.measuring.room = None;
         self.measuring.noisy = None;
         cuda.finish()?;
         let own = self.members.len();
-        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Giver::Real(cuda))?;
-        self.measuring.noisy = match replicas > own {
-            true => Some(cuda.zeros(replicas * self.places.total)?),
-            false => None,
-        };
+        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Allocator::Real(cuda))?;
         self.measuring.room = Some(Room {
             replicas,
             strings,

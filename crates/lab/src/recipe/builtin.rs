@@ -2,11 +2,11 @@
 
 macro_rules! recipes {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/", $name, ".toml")))),*]
     };
 }
 
-const RECIPES: [(&str, &str); 25] = recipes![
+const RECIPES: &[(&str, &str)] = recipes![
     "hahn/length-scaling",
     "hahn/long-lengths",
     "hahn/tradeoff",
@@ -32,11 +32,13 @@ const RECIPES: [(&str, &str); 25] = recipes![
     "vasudeva/qqp-gpt2",
     "vasudeva/qqp-depth",
     "vasudeva/grokking",
+    "vasudeva/spectra",
+    "vasudeva/synthetic",
 ];
 
 /// The names of the built-in recipes, in the papers' order.
-pub fn builtin_names() -> [&'static str; RECIPES.len()] {
-    RECIPES.map(|(name, _)| name)
+pub fn builtin_names() -> impl Iterator<Item = &'static str> + Clone {
+    RECIPES.iter().map(|(name, _)| *name)
 }
 
 /// The text of a built-in recipe.

@@ -5,7 +5,7 @@
 //! source = "Hahn & Rofin (2024), Figures 1, 5, 6 and Table 2"
 //! figures = "length-scaling"            # which figures and tables the report draws
 //! about = "What the experiment shows, in a sentence or two."
-//! kind = "boolean"                      # what its runs are: `boolean` (also where nothing is said), `study` or `grokking`
+//! kind = "boolean"                      # what its runs are, see `pudica settings`; boolean where nothing is said
 //!
 //! [settings]                            # for every scale; anything not set keeps its default
 //! train.lr = 3e-4
@@ -28,13 +28,12 @@ mod overrides;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config::{Configuration, RunConfig, Settings, flatten};
 use crate::error::{Error, Result};
-use crate::grokking::GrokkingConfig;
-use crate::study::StudyConfig;
+use crate::kinds::Kind;
+use crate::settings::{Settings, flatten};
 use axis::Axis;
 
 pub use builtin::{builtin, builtin_names};
@@ -43,29 +42,24 @@ pub use overrides::Override;
 /// The size at which an experiment is run.
 pub const DEFAULT_SCALE: &str = "quick";
 
-/// What the runs of an experiment are, and so which settings they have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Transformers that learn Boolean functions: [`RunConfig`].
-    #[default]
-    Boolean,
-    /// Classifiers that learn images or texts: [`StudyConfig`].
-    Study,
-    /// Networks that learn modular arithmetic: [`GrokkingConfig`].
-    Grokking,
-}
-
-impl Kind {
-    /// Every setting at its default.
-    pub fn defaults(self) -> Settings {
-        match self {
-            Kind::Boolean => RunConfig::default().settings(),
-            Kind::Study => StudyConfig::default().settings(),
-            Kind::Grokking => GrokkingConfig::default().settings(),
-        }
-    }
-}
+/// The words a recipe's `figures` may be: what `pudica_report` can draw.
+pub const FIGURES: &[&str] = &[
+    "runs",
+    "length-scaling",
+    "long-lengths",
+    "scratchpad",
+    "tradeoff",
+    "tradeoff-lengths",
+    "dynamics",
+    "dynamics-long",
+    "generalization",
+    "constructions",
+    "classifier",
+    "ablation",
+    "grokking",
+    "tokens",
+    "spectra",
+];
 
 /// An experiment: what to run at each scale and what to draw.
 #[derive(Clone, Debug)]
@@ -73,14 +67,14 @@ pub struct Recipe {
     /// `hahn/length-scaling`, or the path of a user's file.
     pub name: String,
     /// What its runs are.
-    pub kind: Kind,
+    pub kind: &'static Kind,
     /// A short title.
     pub title: String,
     /// Which figures and tables of which paper.
     pub source: String,
     /// What the experiment shows.
     pub about: String,
-    /// Which report layout draws it; `""`: a plain table of results.
+    /// Which figures and tables the report draws: one of [`FIGURES`].
     pub figures: String,
     /// The scales on offer, in the file's order.
     pub scales: Vec<Scale>,
@@ -125,7 +119,7 @@ pub struct Sweep {
 struct RecipeFile {
     title: String,
     #[serde(default)]
-    kind: Kind,
+    kind: String,
     #[serde(default)]
     source: String,
     #[serde(default)]
@@ -176,11 +170,8 @@ impl Recipe {
             return Recipe::parse(name, &text);
         }
         // `length-scaling` is as good as `hahn/length-scaling` for a suggestion.
-        let names: Vec<&str> =
-            builtin_names().into_iter().chain([crate::spectra::NAME, crate::synthetic::NAME]).collect();
-        let by_last_part =
-            names.iter().find(|known| known.rsplit('/').next() == Some(name)).map(|known| known.to_string());
-        let nearest = by_last_part.or_else(|| pudica_boolean::nearest(name, names).map(String::from));
+        let by_last_part = builtin_names().find(|known| known.rsplit('/').next() == Some(name));
+        let nearest = by_last_part.or_else(|| pudica_boolean::nearest(name, builtin_names())).map(String::from);
         Err(Error::UnknownRecipe { name: name.into(), nearest })
     }
 
@@ -189,6 +180,14 @@ impl Recipe {
         let wrong = |problem: String| Error::Recipe { recipe: name.into(), problem };
         let file: RecipeFile =
             toml::from_str(text).map_err(|error| wrong(pudica_boolean::shortened_lines(&error.to_string())))?;
+        let kind = Kind::find(&file.kind).map_err(|error| wrong(error.to_string()))?;
+        let figures = match file.figures.as_str() {
+            "" => kind.figures,
+            word => *FIGURES.iter().find(|known| **known == word).ok_or_else(|| {
+                let near = pudica_boolean::did_you_mean(word, FIGURES.iter().copied());
+                wrong(format!("there are no figures \"{word}\"{near} (there are {})", FIGURES.join(", ")))
+            })?,
+        };
         if file.scales.is_empty() {
             return Err(wrong("has no scale; add a [quick] or [paper] table with a [[quick.sweep]]".into()));
         }
@@ -201,7 +200,7 @@ impl Recipe {
             }
             let table: ScaleFile =
                 serde_json::from_value(table).map_err(|error| wrong(format!("[{scale}]: {error}")))?;
-            let mut settings = file.kind.defaults();
+            let mut settings = kind.defaults();
             for (key, value) in flatten(&file.settings).into_iter().chain(flatten(&table.settings)) {
                 if !value.is_null() {
                     settings.set(&key, value)?;
@@ -213,11 +212,11 @@ impl Recipe {
         }
         Ok(Recipe {
             name: name.into(),
-            kind: file.kind,
+            kind,
             title: file.title,
             source: file.source,
             about: file.about,
-            figures: file.figures,
+            figures: figures.into(),
             scales,
             text: text.into(),
         })
@@ -239,6 +238,12 @@ impl Recipe {
 }
 
 impl Sweep {
+    /// Whether it gives the setting a value of its own.
+    pub fn decides(&self, key: &str) -> bool {
+        let axis = |axis: &Axis| axis.key == key;
+        self.grid.iter().any(axis) || self.random.iter().any(axis) || self.set.iter().any(|(set, _)| set == key)
+    }
+
     fn read(file: SweepFile, known: &Settings) -> Result<Sweep> {
         let axes = |tree: &Value| -> Result<Vec<Axis>> {
             let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());

@@ -28,6 +28,14 @@ impl Override {
         Axis::read_typed(key, value).map(Override::Setting)
     }
 
+    /// What it changes.
+    pub fn key(&self) -> &str {
+        match self {
+            Override::Setting(axis) => &axis.key,
+            Override::Draws(_) => "draws",
+        }
+    }
+
     /// Applies it to all sweeps of a scale. In each, an axis that is run through or drawn from gets the new values; a
     /// setting derived from a followed run keeps being derived; anything else is set, or becomes a new axis.
     pub fn apply(&self, scale: &mut Scale) -> Result<()> {

@@ -1,6 +1,6 @@
-//! `results.csv` and `results.parquet`: one row for each run that has ended.
+//! What a sweep found, as tables for other programs: `results.csv` and `.parquet` with one row for each run that has ended, `curves.csv`
+//! and `.parquet` with one row for each line of metrics.
 
-mod study;
 mod table;
 
 use std::path::Path;
@@ -8,27 +8,21 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::store::{Outcome, SweepRun, write_atomically};
+use crate::kinds::Kind;
+use crate::plan::varying;
+use crate::settings::Settings;
+use crate::store::{Outcome, RunSummary, SweepRecord, SweepRun, write_atomically};
 use table::{Cells, Table};
 
-pub use study::write_study_results;
-
-/// Measures that get a column in any case, in this order; any others follow.
-const MAIN_MEASURES: [&str; 9] = [
-    "eval_loss",
-    "eval_accuracy",
-    "sharpness",
-    "sharpness_std_error",
-    "output_shift",
-    "blowup",
-    "param_norm",
-    "average_sensitivity",
-    "average_sensitivity_std_error",
-];
-
-/// Writes both tables into `folder`.
-pub fn write_results(folder: &Path, runs: &[SweepRun]) -> Result<()> {
-    write_table(folder, "results", &table_of(runs))
+/// Writes all tables into `folder`.
+pub fn write_results(folder: &Path, record: &SweepRecord, runs: &[SweepRun]) -> Result<()> {
+    let columns = setting_columns(record, runs)?;
+    write_table(folder, "results", &runs_table(runs, &columns))?;
+    let curves = curves_table(runs, &columns)?;
+    if curves.rows() > 0 {
+        write_table(folder, "curves", &curves)?;
+    }
+    Ok(())
 }
 
 fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
@@ -36,48 +30,85 @@ fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
     write_atomically(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))
 }
 
-fn table_of(runs: &[SweepRun]) -> Table {
-    let ended: Vec<_> = runs.iter().filter_map(|run| run.summary.as_ref().map(|summary| (run, summary))).collect();
-    let text = |of: &dyn Fn(&SweepRun) -> String| Cells::Text(ended.iter().map(|(run, _)| Some(of(run))).collect());
-    let whole =
-        |of: &dyn Fn(&SweepRun) -> u64| Cells::Whole(ended.iter().map(|(run, _)| Some(of(run) as i64)).collect());
-    let real = |of: &dyn Fn(&SweepRun) -> f64| Cells::Real(ended.iter().map(|(run, _)| Some(of(run))).collect());
-    let choice = |value: Value| value.as_str().unwrap_or_default().to_string();
+/// The settings that get a column: those that name a run, and all that differ between runs, in the order of definition.
+fn setting_columns(record: &SweepRecord, runs: &[SweepRun]) -> Result<Vec<String>> {
+    let all: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
+    let (naming, differing) = (Kind::find(&record.kind)?.naming, varying(&all));
+    let keys = all.first().map(|settings| settings.keys()).unwrap_or_default();
+    let shown = |key: &String| naming.contains(&key.as_str()) || differing.contains(key) || record.swept.contains(key);
+    Ok(keys.into_iter().filter(shown).collect())
+}
 
+/// What tells the runs of some rows from each other.
+fn name_runs(table: &mut Table, runs: &[&SweepRun], columns: &[String]) {
+    let text = |of: &dyn Fn(&SweepRun) -> Option<String>| Cells::Text(runs.iter().map(|run| of(run)).collect());
+    table.add("run_id", text(&|run| Some(run.record.id.clone())));
+    table.add("sweep", text(&|run| Some(run.record.sweep.clone())));
+    if runs.iter().any(|run| run.record.parent.is_some()) {
+        table.add("parent", text(&|run| run.record.parent.clone()));
+    }
+    table.add("label", text(&|run| Some(run.record.label.clone())));
+    for key in columns {
+        let values = runs.iter().map(|run| run.settings.get(key).cloned().unwrap_or_default());
+        table.add(key, cells(values.collect()));
+    }
+}
+
+/// Settings, outcome and measures.
+fn runs_table(runs: &[SweepRun], columns: &[String]) -> Table {
+    let ended: Vec<(&SweepRun, &RunSummary)> =
+        runs.iter().filter_map(|run| run.summary.as_ref().map(|summary| (run, summary))).collect();
     let mut table = Table::default();
-    table.add("run_id", text(&|run| run.record.id.clone()));
-    table.add("sweep", text(&|run| run.record.sweep.clone()));
-    table.add("parent", Cells::Text(ended.iter().map(|(run, _)| run.record.parent.clone()).collect()));
-    table.add("target", text(&|run| run.config.target.clone()));
-    table.add("n", whole(&|run| run.config.n as u64));
-    table.add("seed", whole(&|run| run.config.seed));
-    table.add("lr", real(&|run| run.config.train.lr));
-    table.add("weight_decay", real(&|run| run.config.train.weight_decay));
-    table.add("batch", whole(&|run| run.config.train.batch as u64));
-    table.add("steps", whole(&|run| run.config.train.steps));
-    table.add("set_size", whole(&|run| run.config.train.set_size as u64));
-    table.add("set_seed", whole(&|run| run.config.train.set_seed));
-    table.add("model", text(&|run| choice(serde_json::json!(run.config.model.kind))));
-    table.add("d", whole(&|run| run.config.model.d as u64));
-    table.add("layers", whole(&|run| run.config.model.layers as u64));
-    table.add("heads", whole(&|run| run.config.model.heads as u64));
-    table.add("ff", whole(&|run| run.config.ff() as u64));
-    let outcomes = ended.iter().map(|(_, summary)| Some(choice(serde_json::json!(summary.outcome))));
-    table.add("outcome", Cells::Text(outcomes.collect()));
-    let converged = |outcome, converged| (outcome == Outcome::Finished).then_some(converged);
-    let converged = ended.iter().map(|(_, summary)| converged(summary.outcome, summary.converged));
-    table.add("converged", Cells::Flag(converged.collect()));
-    let mut names: Vec<&str> = MAIN_MEASURES.to_vec();
-    for name in ended.iter().flat_map(|(_, summary)| summary.measures.keys()) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
+    name_runs(&mut table, &ended.iter().map(|(run, _)| *run).collect::<Vec<_>>(), columns);
+    let summaries = || ended.iter().map(|(_, summary)| *summary);
+    let outcomes = summaries().map(|summary| serde_json::to_value(summary.outcome).unwrap_or_default());
+    table.add("outcome", cells(outcomes.collect()));
+    let converged = |summary: &RunSummary| (summary.outcome == Outcome::Finished).then_some(summary.converged);
+    table.add("converged", Cells::Flag(summaries().map(converged).collect()));
+    for name in in_order(summaries().flat_map(|summary| summary.measures.keys())) {
+        table.add(name, Cells::Real(summaries().map(|summary| summary.measure(name)).collect()));
     }
-    for name in names {
-        table.add(name, Cells::Real(ended.iter().map(|(_, summary)| summary.measure(name)).collect()));
-    }
-    table.add("seconds", Cells::Real(ended.iter().map(|(_, summary)| Some(summary.seconds)).collect()));
-    table.add("device", Cells::Text(ended.iter().map(|(_, summary)| Some(summary.device.clone())).collect()));
-    table.add("problem", Cells::Text(ended.iter().map(|(_, summary)| summary.problem.clone()).collect()));
+    table.add("seconds", Cells::Real(summaries().map(|summary| Some(summary.seconds)).collect()));
+    table.add("device", Cells::Text(summaries().map(|summary| Some(summary.device.clone())).collect()));
+    table.add("problem", Cells::Text(summaries().map(|summary| summary.problem.clone()).collect()));
     table
+}
+
+/// Every line of metrics: its numbers, and those of tables in it under dotted names.
+fn curves_table(runs: &[SweepRun], columns: &[String]) -> Result<Table> {
+    let mut rows = Vec::new();
+    for run in runs {
+        rows.extend(run.lines()?.into_iter().map(|line| (run, crate::settings::flatten(&Value::Object(line)))));
+    }
+    let mut table = Table::default();
+    name_runs(&mut table, &rows.iter().map(|(run, _)| *run).collect::<Vec<_>>(), columns);
+    let numbers = rows.iter().flat_map(|(_, line)| line).filter(|(_, value)| value.is_number());
+    let names: Vec<String> = in_order(numbers.map(|(name, _)| name)).into_iter().map(String::from).collect();
+    let lines: Vec<std::collections::HashMap<&str, &Value>> =
+        rows.iter().map(|(_, line)| line.iter().map(|(name, value)| (name.as_str(), value)).collect()).collect();
+    for name in &names {
+        let values = lines.iter().map(|line| line.get(name.as_str()).copied());
+        let cells = match name.as_str() {
+            "step" | "epoch" => Cells::Whole(values.map(|value| value.and_then(Value::as_i64)).collect()),
+            _ => Cells::Real(values.map(|value| value.and_then(Value::as_f64)).collect()),
+        };
+        table.add(name, cells);
+    }
+    Ok(table)
+}
+
+/// Names in the order of first appearance, each once.
+fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    names.map(String::as_str).filter(|name| seen.insert(*name)).collect()
+}
+
+/// Values of one setting, which are all of one type.
+fn cells(values: Vec<Value>) -> Cells {
+    match values.first() {
+        Some(Value::Bool(_)) => Cells::Flag(values.iter().map(Value::as_bool).collect()),
+        Some(Value::Number(number)) if number.is_f64() => Cells::Real(values.iter().map(Value::as_f64).collect()),
+        Some(Value::Number(_)) => Cells::Whole(values.iter().map(Value::as_i64).collect()),
+        _ => Cells::Text(values.iter().map(|value| value.as_str().map(String::from)).collect()),
+    }
 }

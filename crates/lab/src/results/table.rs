@@ -29,7 +29,7 @@ impl Table {
         self.columns.push((name.into(), cells));
     }
 
-    fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         match self.columns.first() {
             Some((_, Cells::Text(cells))) => cells.len(),
             Some((_, Cells::Whole(cells))) => cells.len(),

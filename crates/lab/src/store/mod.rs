@@ -1,10 +1,10 @@
 //! Runs are folders. No server, no database: JSON, JSON lines and safetensors, as any tool reads them.
 //!
 //! ```text
-//! DIR/sweep.json                 what was asked for: recipe, scale, overrides, the ids of all runs
+//! DIR/sweep.json                 what was asked for: recipe, scale, overrides, the ids and labels of all runs
 //! DIR/.lock                      held while a process works here
 //! DIR/runs/<id>/config.json      the run's settings, complete
-//!               data.json        of studies: how much data was found
+//!               data.json        where a data set was read: how much of it was found
 //!               metrics.jsonl    one line for each logged step
 //!               checkpoint.safetensors   while unfinished: weights, optimiser state, step
 //!               weights.safetensors      the trained network, under PyTorch's names
@@ -17,11 +17,28 @@
 mod atomic;
 mod run;
 mod sweep;
+mod take_over;
 
-pub(crate) use atomic::{read_json, write_json};
 pub use atomic::{write_atomically, write_bytes};
-pub use run::{Outcome, RunFolder, RunSummary};
-pub use sweep::{SweepFolder, SweepRecord, SweepRun};
+pub use run::{MadeBy, Outcome, RunFolder, RunSummary};
+pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun};
 
-/// The version of the folder layout; folders of another one are refused, not misread.
-pub const FORMAT: u32 = 1;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+
+/// The version of the folder layout; folders of a later one are refused, not misread. In format 1 a run's id did not cover what it was
+/// computed on, and kinds `synthetic` and `spectra` had no run folders.
+pub const FORMAT: u32 = 2;
+
+fn check_format(path: &Path, format: u32) -> Result<()> {
+    match format {
+        1..=FORMAT => Ok(()),
+        _ => {
+            let problem = format!(
+                "was written in format {format}, this program reads formats 1 to {FORMAT}; choose another --out"
+            );
+            Err(Error::Folder { path: path.into(), problem })
+        }
+    }
+}

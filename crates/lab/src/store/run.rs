@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::FORMAT;
 use super::atomic::{read_json, write_bytes, write_json};
+use super::{FORMAT, check_format};
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +40,13 @@ pub struct RunSummary {
     pub steps: u64,
     /// Whether the evaluation loss is below the threshold.
     pub converged: bool,
-    /// Seconds spent training and measuring; of runs that trained in company, each has an equal share.
+    /// Seconds spent training and measuring; of runs that trained in lock-step, each has an equal part.
     pub seconds: f64,
     /// What it was computed on.
     pub device: String,
+    /// What else decides its numbers to the last bit; unknown for runs of format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
     /// All measures by name; a number that is not finite is null.
     pub measures: Map<String, Value>,
     /// Larger results: profiles and histograms.
@@ -50,7 +54,37 @@ pub struct RunSummary {
     pub detail: Map<String, Value>,
 }
 
+/// What made a run, beside its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MadeBy {
+    /// The program, its version and its commit.
+    pub program: String,
+    /// The type of numbers.
+    pub dtype: String,
+    /// Which implementation.
+    pub engine: String,
+    /// The processor's widest vector instructions.
+    pub instruction_set: String,
+}
+
 impl RunSummary {
+    /// The record of a run that was never made, and why.
+    pub(crate) fn skipped(id: &str, problem: String) -> RunSummary {
+        RunSummary {
+            format: FORMAT,
+            id: id.into(),
+            outcome: Outcome::Skipped,
+            problem: Some(problem),
+            steps: 0,
+            converged: false,
+            seconds: 0.0,
+            device: "none".into(),
+            made_by: None,
+            measures: Map::new(),
+            detail: Map::new(),
+        }
+    }
+
     /// A measure by name, if it was taken and is a finite number.
     pub fn measure(&self, name: &str) -> Option<f64> {
         self.measures.get(name).and_then(Value::as_f64)
@@ -80,9 +114,19 @@ impl RunFolder {
     }
 
     /// Makes the folder and stores the run's settings in it.
-    pub fn create(&self, config: &impl Serialize) -> Result<()> {
+    pub fn create(&self, settings: &Settings) -> Result<()> {
         std::fs::create_dir_all(&self.path).map_err(Error::io("create", &self.path))?;
-        write_json(&self.path.join("config.json"), config)
+        write_json(&self.config_path(), settings.tree())
+    }
+
+    /// Path of the settings.
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.path.join("config.json")
+    }
+
+    /// The settings, if the run has begun.
+    pub fn settings(&self) -> Result<Option<Settings>> {
+        Ok(read_json(&self.config_path())?.map(Settings::stored))
     }
 
     /// Refuses to go on with a run that was begun with other data than `data` describes; where nothing was begun, stores that.
@@ -104,21 +148,55 @@ impl RunFolder {
     pub fn summary(&self) -> Result<Option<RunSummary>> {
         let path = self.path.join("summary.json");
         let summary: Option<RunSummary> = read_json(&path)?;
-        match summary {
-            Some(summary) if summary.format != FORMAT => Err(Error::Folder {
-                path,
-                problem: format!(
-                    "was written in format {}, this program reads {FORMAT}; use another --out",
-                    summary.format
-                ),
-            }),
-            other => Ok(other),
+        if let Some(summary) = &summary {
+            check_format(&path, summary.format)?;
+            let id = self.path.file_name().unwrap_or_default().to_string_lossy();
+            if summary.format == FORMAT && summary.id != id {
+                return Err(Error::damaged(&path, format!("it is the summary of run {}, not of {id}", summary.id)));
+            }
+            if let Some((name, value)) =
+                summary.measures.iter().find(|(_, value)| !value.is_number() && !value.is_null())
+            {
+                return Err(Error::damaged(&path, format!("the measure {name} is {value}, not a number")));
+            }
         }
+        Ok(summary)
+    }
+
+    /// Gives a finished run of format 1 its place under another id; done again after an interruption, it ends the same.
+    pub(super) fn take_over(&self, from: &RunFolder, id: &str, settings: &Settings) -> Result<()> {
+        if from.path.exists() {
+            std::fs::rename(&from.path, &self.path).map_err(Error::io("rename", &from.path))?;
+        }
+        write_json(&self.config_path(), settings.tree())?;
+        let path = self.path.join("summary.json");
+        match read_json::<RunSummary>(&path)? {
+            Some(summary) => write_json(&path, &RunSummary { id: id.into(), format: FORMAT, ..summary }),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops an unfinished run's state, so that it begins again.
+    pub(super) fn forget_progress(&self) -> Result<bool> {
+        let mut dropped = false;
+        for path in [self.checkpoint_path(), self.metrics_path()] {
+            match std::fs::remove_file(&path) {
+                Ok(()) => dropped = true,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io("remove", &path)(error)),
+            }
+        }
+        Ok(dropped)
     }
 
     /// Stores the outcome; the checkpoint is no longer needed then.
     pub fn finish(&self, summary: &RunSummary) -> Result<()> {
         write_json(&self.path.join("summary.json"), summary)?;
+        self.remove_checkpoint()
+    }
+
+    /// Removes the checkpoint, if there is one.
+    pub(crate) fn remove_checkpoint(&self) -> Result<()> {
         match std::fs::remove_file(self.checkpoint_path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::io("remove", &self.checkpoint_path())(error))
@@ -137,7 +215,7 @@ impl RunFolder {
         write_bytes(&self.weights_path(), bytes)
     }
 
-    /// Where that state lies.
+    /// Path of the checkpoint.
     pub fn checkpoint_path(&self) -> PathBuf {
         self.path.join("checkpoint.safetensors")
     }
@@ -184,8 +262,8 @@ impl RunFolder {
         }
     }
 
-    /// Drops what was logged after `step`, which a resumed run logs again; returns the last line kept.
-    pub fn rewind_metrics(&self, step: u64) -> Result<Option<Map<String, Value>>> {
+    /// Drops what was logged after `step`, which a resumed run logs again; returns the lines kept.
+    pub fn rewind_metrics(&self, step: u64) -> Result<Vec<Map<String, Value>>> {
         let mut kept = self.metrics()?;
         kept.retain(|line| line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step));
         let mut text = String::new();
@@ -194,6 +272,6 @@ impl RunFolder {
             text.push('\n');
         }
         write_bytes(&self.metrics_path(), text.as_bytes())?;
-        Ok(kept.pop())
+        Ok(kept)
     }
 }

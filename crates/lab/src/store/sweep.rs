@@ -1,17 +1,21 @@
 //! The folder of a sweep: what was asked for, and the folders of its runs.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::FORMAT;
 use super::atomic::{read_json, write_json};
 use super::run::{RunFolder, RunSummary};
-use crate::config::{Configuration, RunConfig};
+use super::{FORMAT, check_format, take_over};
+use crate::compute::recorded;
 use crate::error::{Error, Result};
-use crate::plan::Plan;
-use crate::recipe::Kind;
+use crate::kinds::Kind;
+use crate::plan::{Plan, Request, labels, varying};
+use crate::recipe::{FIGURES, Recipe};
+use crate::settings::Settings;
 
 /// What was asked for, as stored in `sweep.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,14 +28,14 @@ pub struct SweepRecord {
     pub recipe: String,
     /// What its runs are.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: String,
     /// Its title.
     pub title: String,
     /// Which figures and tables of which paper.
     pub source: String,
     /// What the experiment shows.
     pub about: String,
-    /// The report layout.
+    /// The figures the report draws.
     pub figures: String,
     /// The scale.
     pub scale: String,
@@ -39,6 +43,9 @@ pub struct SweepRecord {
     pub overrides: Vec<String>,
     /// The command that repeats it.
     pub command: String,
+    /// The settings that were given different values, in the order of definition.
+    #[serde(default)]
+    pub swept: Vec<String>,
     /// The recipe's text.
     pub recipe_text: String,
     /// The runs, in order.
@@ -55,19 +62,29 @@ pub struct RunRecord {
     /// The run it was made for, where its sweep follows another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// How a person names it among the others: what differs.
+    #[serde(default)]
+    pub label: String,
 }
 
 /// A run as found in a sweep folder.
 #[derive(Clone, Debug)]
-pub struct SweepRun<C = RunConfig> {
+pub struct SweepRun {
     /// Its place in the sweep.
     pub record: RunRecord,
     /// Its settings.
-    pub config: C,
+    pub settings: Settings,
     /// Its outcome, if it has ended.
     pub summary: Option<RunSummary>,
     /// Its folder.
     pub folder: RunFolder,
+}
+
+impl SweepRun {
+    /// Its lines of metrics, in order.
+    pub fn lines(&self) -> Result<Vec<Map<String, Value>>> {
+        self.folder.metrics()
+    }
 }
 
 /// The folder of a sweep. While one made by [`SweepFolder::claim`] lives, no other process can claim it.
@@ -79,35 +96,46 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes.
-    pub fn claim<C: Configuration>(path: &Path, plan: &Plan<C>) -> Result<SweepFolder> {
+    /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes. A folder that holds runs which are not of
+    /// this plan is refused: its report would be replaced. `notices` gets what the user should know.
+    pub fn claim(path: &Path, plan: &Plan, program: &str, notices: &mut Vec<String>) -> Result<SweepFolder> {
+        let old = read_record(path)?;
+        if let Some(old) = &old {
+            check_owner(path, old, plan)?;
+        } else if is_of_format_1(path) {
+            let problem = "holds results of an earlier pudica that had no run folders; choose another --out";
+            return Err(Error::Folder { path: path.into(), problem: problem.into() });
+        }
         std::fs::create_dir_all(path.join("runs")).map_err(Error::io("create", path))?;
         let lock = lock(path)?;
+        if old.is_some_and(|old| old.format < FORMAT) {
+            take_over::take_over(path, plan, notices)?;
+        }
         let record = SweepRecord {
             format: FORMAT,
-            program: format!("pudica {}", env!("CARGO_PKG_VERSION")),
+            program: program.into(),
             recipe: plan.recipe.name.clone(),
-            kind: plan.recipe.kind,
+            kind: plan.kind().name.into(),
             title: plan.recipe.title.clone(),
             source: plan.recipe.source.clone(),
             about: plan.recipe.about.clone(),
             figures: plan.recipe.figures.clone(),
             scale: plan.scale.clone(),
-            overrides: plan.overrides.clone(),
+            overrides: plan.request.overrides.clone(),
             command: plan.command(),
+            swept: plan.swept.clone(),
             recipe_text: plan.recipe.text.clone(),
             runs: plan
                 .runs
                 .iter()
-                .map(|run| RunRecord { id: run.id.clone(), sweep: run.sweep.clone(), parent: run.parent.clone() })
+                .map(|run| RunRecord {
+                    id: run.id.clone(),
+                    sweep: run.sweep.clone(),
+                    parent: run.parent.clone(),
+                    label: run.label.clone(),
+                })
                 .collect(),
         };
-        if let Some(old) = read_record(path)?
-            && old.recipe != record.recipe
-        {
-            let problem = format!("holds a sweep of {}, not of {}; choose another --out", old.recipe, record.recipe);
-            return Err(Error::Folder { path: path.into(), problem });
-        }
         write_json(&path.join("sweep.json"), &record)?;
         Ok(SweepFolder { path: path.into(), record, _lock: Some(lock) })
     }
@@ -116,7 +144,12 @@ impl SweepFolder {
     pub fn open(path: &Path) -> Result<SweepFolder> {
         let record = read_record(path)?.ok_or_else(|| Error::Folder {
             path: path.into(),
-            problem: "is not a sweep folder (it has no sweep.json); give the folder that `pudica run` named".into(),
+            problem: match is_of_format_1(path) {
+                true => {
+                    "holds results of an earlier pudica without run folders; its report.html stands as it is".into()
+                }
+                false => "is not a sweep folder (it has no sweep.json); give the folder that `pudica run` named".into(),
+            },
         })?;
         Ok(SweepFolder { path: path.into(), record, _lock: None })
     }
@@ -136,26 +169,83 @@ impl SweepFolder {
         RunFolder::new(self.path.join("runs").join(id))
     }
 
-    /// All runs that have at least begun, in the order of the sweep; of a sweep of Boolean functions.
+    /// All runs that have at least begun, in the order of the sweep, each under its true identity.
     pub fn runs(&self) -> Result<Vec<SweepRun>> {
-        self.runs_of()
-    }
-
-    /// [`SweepFolder::runs`] for runs of any kind.
-    pub fn runs_of<C: Configuration>(&self) -> Result<Vec<SweepRun<C>>> {
-        if self.record.kind != C::KIND {
-            let problem = format!("holds runs of the kind {:?}, not {:?}", self.record.kind, C::KIND);
-            return Err(Error::Folder { path: self.path.clone(), problem });
-        }
+        let kind = Kind::find(&self.record.kind)?;
         let mut runs = Vec::new();
         for record in &self.record.runs {
             let folder = self.run(&record.id);
-            if let Some(config) = read_json(&folder.path().join("config.json"))? {
-                runs.push(SweepRun { record: record.clone(), config, summary: folder.summary()?, folder });
-            }
+            let Some(settings) = folder.settings()? else { continue };
+            let settings = check_identity(kind, &folder, &record.id, settings)?;
+            let summary = folder.summary()?;
+            let device = summary.as_ref().map_or("", |summary| &summary.device);
+            let settings = match settings.compute() {
+                Some(_) => settings,
+                None => {
+                    let compute = recorded(device, &settings, &kind.abilities);
+                    settings.with_compute(&compute)
+                }
+            };
+            runs.push(SweepRun { record: record.clone(), settings, summary, folder });
+        }
+        if self.record.format < FORMAT {
+            name_runs(kind, &self.record, &mut runs);
         }
         Ok(runs)
     }
+}
+
+/// Refuses settings that are not those of the run in whose folder they lie.
+fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
+    match kind.id(&settings) {
+        Ok(found) if found == id => Ok(settings),
+        Ok(found) => {
+            let problem = format!("its settings are those of a run {found}, not of {id}");
+            Err(Error::damaged(&folder.config_path(), problem))
+        }
+        Err(error) => Err(Error::damaged(&folder.config_path(), error)),
+    }
+}
+
+/// Labels for runs whose record has none.
+fn name_runs(kind: &Kind, record: &SweepRecord, runs: &mut [SweepRun]) {
+    let all: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
+    let request =
+        Request { scale: Some(record.scale.clone()), overrides: record.overrides.clone(), ..Request::default() };
+    let plan = Recipe::parse(&record.recipe, &record.recipe_text).and_then(|recipe| Plan::new(&recipe, &request));
+    let keys = plan.map_or_else(|_| varying(&all), |plan| plan.swept);
+    let labels = labels(kind, &all, &keys);
+    runs.iter_mut().zip(labels).for_each(|(run, label)| run.record.label = label);
+}
+
+/// Refuses to put a plan into a folder that holds something else.
+fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
+    let refuse = |problem: String| Err(Error::Folder { path: path.into(), problem });
+    if old.recipe != plan.recipe.name {
+        return refuse(format!("holds a sweep of {}, not of {}; choose another --out", old.recipe, plan.recipe.name));
+    }
+    let kept: HashSet<String> = match old.format {
+        FORMAT => plan.runs.iter().map(|run| run.id.clone()).collect(),
+        _ => take_over::ids_of_format_1(path, old, plan)?,
+    };
+    let foreign = old.runs.iter().filter(|run| !kept.contains(&run.id)).count();
+    if foreign > 0 {
+        let what = if foreign == old.runs.len() {
+            "other runs".into()
+        } else {
+            format!("{foreign} runs that this command lacks")
+        };
+        return refuse(format!(
+            "holds {what} (made by `{}`); choose another --out, or leave it out: other settings get a folder of their own",
+            old.command
+        ));
+    }
+    Ok(())
+}
+
+/// Whether kinds `synthetic` or `spectra` of format 1 wrote here.
+fn is_of_format_1(path: &Path) -> bool {
+    ["synthetic.json", "spectra.json"].iter().any(|file| path.join(file).is_file())
 }
 
 fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
@@ -164,16 +254,17 @@ fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
         format: u32,
     }
     let file = path.join("sweep.json");
-    // The version is read on its own first: a record of another version may have other fields.
-    match read_json::<Version>(&file)? {
-        Some(Version { format }) if format != FORMAT => Err(Error::Folder {
-            path: path.into(),
-            problem: format!(
-                "was written in format {format}, this program reads format {FORMAT}; choose another --out"
-            ),
-        }),
-        _ => read_json(&file),
+    // The version is read on its own first: a record of a later version may have other fields.
+    if let Some(Version { format }) = read_json(&file)? {
+        check_format(path, format)?;
     }
+    let mut record: Option<SweepRecord> = read_json(&file)?;
+    if let Some(record) = &mut record
+        && !FIGURES.contains(&record.figures.as_str())
+    {
+        record.figures = Kind::find(&record.kind)?.figures.into();
+    }
+    Ok(record)
 }
 
 fn lock(path: &Path) -> Result<File> {

@@ -4,7 +4,7 @@ use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
-use super::{Norm, Saved};
+use super::Norm;
 use crate::cpu::{Real, Values, in_pieces, share, tensor, total, total_of, total_of_pairs};
 
 /// The sizes of x, and how to walk through it.
@@ -73,12 +73,8 @@ impl<T: Real> Channel<T> {
     }
 }
 
-pub(super) fn forward<T: Real>(
-    x: &FlexTensor,
-    weight: &FlexTensor,
-    bias: &FlexTensor,
-    norm: Norm,
-) -> (FlexTensor, FlexTensor, FlexTensor) {
+/// The output, the mean and the variance.
+pub(super) fn forward<T: Real>([x, weight, bias]: [&FlexTensor; 3], norm: Norm) -> [FlexTensor; 3] {
     let (sizes, shape) = (Sizes::of(x), x.shape());
     let Sizes { channels, plane, .. } = sizes;
     let (x, weight, bias) = (Values::of(x), Values::of(weight), Values::of(bias));
@@ -109,18 +105,22 @@ pub(super) fn forward<T: Real>(
             }
         },
     );
-    (tensor(output, &shape), tensor(mean, &[channels]), tensor(variance, &[channels]))
+    [tensor(output, &shape), tensor(mean, &[channels]), tensor(variance, &[channels])]
 }
 
 /// With g the gradient before the ReLU, z the normalised input and n its values in a channel: d bias = sum g, d weight = sum g z,
 /// dx = (g - d bias / n - z d weight / n) weight / sqrt(variance + eps).
-pub(super) fn backward<T: Real>(saved: &Saved<FlexTensor>, gradient: &FlexTensor) -> [FlexTensor; 3] {
-    let (sizes, shape) = (Sizes::of(&saved.x), saved.x.shape());
+pub(super) fn backward<T: Real>(
+    [x, weight, bias, mean, variance]: [&FlexTensor; 5],
+    gradient: &FlexTensor,
+    norm: Norm,
+) -> [FlexTensor; 3] {
+    let (sizes, shape) = (Sizes::of(x), x.shape());
     let Sizes { channels, plane, .. } = sizes;
-    let (x, gradient) = (Values::of(&saved.x), Values::of(gradient));
+    let (x, gradient) = (Values::of(x), Values::of(gradient));
     let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
-    let [mean, variance, weight, bias] = [&saved.mean, &saved.variance, &saved.weight, &saved.bias].map(Values::of);
-    let all = Channel::<T>::all(mean.get(), variance.get(), weight.get(), bias.get(), saved.norm);
+    let [mean, variance, weight, bias] = [mean, variance, weight, bias].map(Values::of);
+    let all = Channel::<T>::all(mean.get(), variance.get(), weight.get(), bias.get(), norm);
     let (mut d_weight, mut d_bias) = (vec![T::zero(); channels], vec![T::zero(); channels]);
     let pieces = d_weight.par_iter_mut().zip(&mut d_bias).zip(&all).enumerate();
     share(

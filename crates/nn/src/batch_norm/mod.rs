@@ -1,23 +1,17 @@
-//! BatchNorm by the batch's own statistics, with the ReLU behind it, as one step of the gradient graph.
+//! BatchNorm by the batch's own statistics, with the ReLU behind it, as one node of the gradient graph.
 //!
 //! burn composes it of a dozen operations forwards and as many backwards, each a walk through all images, some of them copies with the
 //! channels in front. On the CPU here are two walks each: one for a channel's sums, one to apply them. Other backends compute as burn does.
 
-// burn marks its LibTorch backend deprecated; `device.rs` says why we use it.
-#![cfg_attr(feature = "torch", allow(deprecated))]
-
 mod loops;
 
-use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
-use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, Flex, backend_extension};
+use burn::backend::{Backend, Flex};
 use burn::tensor::Tensor;
 
-use self::loops::{backward, forward};
 use crate::cpu::by_dtype;
+use crate::operation::{Computed, Floats, InputGradients, Operation, apply, take};
 
 /// What BatchNorm makes of a batch.
 pub(crate) struct Normalised {
@@ -40,129 +34,53 @@ pub(crate) struct Norm {
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias for each channel of x [batch, channels, height, width].
 pub(crate) fn normalise(x: Tensor<4>, weight: Tensor<1>, bias: Tensor<1>, norm: Norm) -> Normalised {
-    let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
-    let (output, mean, variance) = <Dispatch as BatchNorm>::normalise(x, weight, bias, norm);
+    let [output, mean, variance] = apply(norm, vec![x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch()]);
     let (mean, variance) = (Tensor::from_dispatch(mean), Tensor::from_dispatch(variance));
     Normalised { output: Tensor::from_dispatch(output), mean, variance }
 }
 
-#[backend_extension(Flex, LibTorch: cfg(feature = "torch"), Autodiff)]
-trait BatchNorm: Backend {
-    /// The output, the mean and the variance.
-    fn normalise(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        norm: Norm,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
-}
-
-/// What the backward pass needs.
-#[derive(Debug, Clone)]
-struct Saved<T> {
-    x: T,
-    weight: T,
-    bias: T,
-    mean: T,
-    variance: T,
-    norm: Norm,
-}
-
-/// What a backend provides.
-trait Kernels: BatchNorm {
-    /// The gradients of x, weight and bias from that of the output.
-    fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3];
-}
-
-impl BatchNorm for Flex {
-    fn normalise(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        norm: Norm,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        by_dtype!(x, forward(&x, &weight, &bias, norm))
-    }
-}
-
-impl Kernels for Flex {
-    fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
-        by_dtype!(gradient, backward(&saved, &gradient))
-    }
-}
-
-#[cfg(feature = "torch")]
-mod torch {
-    use burn::backend::LibTorch;
-    use burn::backend::ops::{ActivationOps, ModuleOps};
-
-    use super::*;
-
-    impl BatchNorm for LibTorch {
-        fn normalise(
-            x: FloatTensor<Self>,
-            weight: FloatTensor<Self>,
-            bias: FloatTensor<Self>,
-            norm: Norm,
-        ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-            let found = Self::batch_norm_train(x, weight, bias, norm.eps);
-            let output = if norm.rectified { Self::relu(found.output) } else { found.output };
-            (output, found.mean, found.variance)
-        }
+/// Inputs: x, weight, bias. Outputs: the normalised x, mean and variance. Saved: x, weight, bias, mean, variance.
+impl Operation for Norm {
+    fn differentiable(&self) -> usize {
+        3
     }
 
-    impl Kernels for LibTorch {
-        fn backward(saved: Saved<FloatTensor<Self>>, gradient: FloatTensor<Self>) -> [FloatTensor<Self>; 3] {
-            let Saved { x, weight, bias, mean, variance, norm: Norm { eps, rectified } } = saved;
-            let gradient = match rectified {
-                true => {
-                    let [x, weight, mean, variance] = [&x, &weight, &mean, &variance].map(Clone::clone);
-                    Self::relu_backward(Self::batch_norm(x, weight, bias, mean, variance, eps), gradient)
-                }
-                false => gradient,
-            };
-            let found = Self::batch_norm_train_backward(x, weight, mean, variance, eps, gradient);
-            [found.x_grad, found.gamma_grad, found.beta_grad]
-        }
+    fn forward<B: Backend>(&self, inputs: Floats<B>, _: bool) -> Computed<FloatTensor<B>> {
+        let [x, weight, bias] = take(&mut inputs.into_iter());
+        let found = B::batch_norm_train(x.clone(), weight.clone(), bias.clone(), self.eps);
+        let output = if self.rectified { B::relu(found.output) } else { found.output };
+        computed(output, [x, weight, bias], [found.mean, found.variance])
     }
-}
 
-impl<B: Kernels, C: CheckpointStrategy> BatchNorm for Autodiff<B, C> {
-    fn normalise(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        norm: Norm,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
-        let parents = [x.node(), weight.node(), bias.node()];
-        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        let (output, mean, variance) = B::normalise(x.clone(), weight.clone(), bias.clone(), norm);
-        let output = match Step.prepare::<C>(parents).compute_bound().stateful() {
-            OpsKind::Tracked(prepared) => {
-                let saved = Saved { x, weight, bias, mean: mean.clone(), variance: variance.clone(), norm };
-                prepared.finish(saved, output)
+    fn backward<B: Backend>(&self, saved: Floats<B>, gradient: FloatTensor<B>, _: &[bool]) -> InputGradients<B> {
+        let [x, weight, bias, mean, variance] = take(&mut saved.into_iter());
+        let gradient = match self.rectified {
+            true => {
+                let [x, weight, mean, variance] = [&x, &weight, &mean, &variance].map(Clone::clone);
+                B::relu_backward(B::batch_norm(x, weight, bias, mean, variance, self.eps), gradient)
             }
-            OpsKind::UnTracked(prepared) => prepared.finish(output),
+            false => gradient,
         };
-        (output, FloatTensor::<Self>::new(mean), FloatTensor::<Self>::new(variance))
+        let found = B::batch_norm_train_backward(x, weight, mean, variance, self.eps, gradient);
+        [found.x_grad, found.gamma_grad, found.beta_grad].map(Some).into()
+    }
+
+    fn forward_on_cpu(&self, inputs: Floats<Flex>, _: bool) -> Computed<FlexTensor> {
+        let [x, weight, bias] = take(&mut inputs.into_iter());
+        let [output, mean, variance] = by_dtype!(x, loops::forward([&x, &weight, &bias], *self));
+        computed(output, [x, weight, bias], [mean, variance])
+    }
+
+    fn backward_on_cpu(&self, saved: Floats<Flex>, gradient: FlexTensor, _: &[bool]) -> InputGradients<Flex> {
+        let [x, weight, bias, mean, variance] = take(&mut saved.into_iter());
+        let saved = [&x, &weight, &bias, &mean, &variance];
+        by_dtype!(gradient, loops::backward(saved, &gradient, *self)).map(Some).into()
     }
 }
 
-#[derive(Debug)]
-struct Step;
-
-impl<B: Kernels> Backward<B, 3> for Step {
-    type State = Saved<FloatTensor<B>>;
-
-    fn backward(self, ops: Ops<Self::State, 3>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let computed = B::backward(ops.state, gradient);
-        for (parent, gradient) in ops.parents.into_iter().zip(computed) {
-            if let Some(parent) = parent {
-                gradients.register::<B>(parent.id, gradient);
-            }
-        }
-    }
+fn computed<T: Clone>(output: T, [x, weight, bias]: [T; 3], [mean, variance]: [T; 2]) -> Computed<T> {
+    let saved = vec![x, weight, bias, mean.clone(), variance.clone()];
+    Computed { outputs: vec![output, mean, variance], saved }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A classifier in training, one batch at a time.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use pudica_data::Stream;
 
 use super::model::Model;
@@ -23,8 +23,8 @@ pub struct Learner<C: Classifier> {
     loss: Option<Tensor<1>>,
 }
 
-/// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(beside)) to the loss.
-pub struct Beside<'a, I> {
+/// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(input)) to the loss.
+pub struct ConsistencyTerm<'a, I> {
     /// As many inputs as in the batch.
     pub input: &'a I,
     /// What the mean squared difference is multiplied with.
@@ -48,7 +48,7 @@ impl<C: Classifier> Learner<C> {
         Self::with_buffers(classifier, weights, &classifier.initial_buffers(), optimiser, seed, device)
     }
 
-    /// The same for a network that has been trained before: also from these running statistics.
+    /// Starts training from these weights and running statistics, of a network that has been trained before; `seed` names the dropout.
     pub fn with_buffers(
         classifier: &C,
         weights: &Weights,
@@ -85,7 +85,7 @@ impl<C: Classifier> Learner<C> {
         let vector = |name: &&str| -> Result<Tensor<1>, NnError> {
             let values = stored.read(name, &empty)?.data().to_vec();
             let count = values.len();
-            Ok(Tensor::from_data(TensorData::new(values, [count]), device.constant()))
+            Ok(device.floats(values, [count]))
         };
         let memory = memories.iter().map(vector).collect::<Result<_, _>>()?;
         Ok(Self { model, optimiser, memory, step: stored.number(STEP)?, seed, loss: None })
@@ -112,7 +112,7 @@ impl<C: Classifier> Learner<C> {
         &mut self,
         input: &C::Input,
         labels: &[usize],
-        beside: Option<Beside<C::Input>>,
+        consistency: Option<ConsistencyTerm<C::Input>>,
         lr: f64,
     ) -> Result<(), NnError> {
         self.step += 1;
@@ -122,20 +122,20 @@ impl<C: Classifier> Learner<C> {
         let mut pass = Pass::train();
         let labels = model.labels(labels, model.classifier.count(input))?;
         let batch = model.classifier.upload(input, &model.device)?;
-        let scores = model.classifier.forward(&parameters, batch, &mut pass)?;
+        let scores = C::forward(&model.network, &parameters, batch, &mut pass)?;
         let mut loss = model.loss(scores.clone(), labels);
-        if let Some(beside) = beside {
-            let batch = model.classifier.upload(beside.input, &model.device)?;
-            // The statistics that BatchNorm keeps are those of the batch itself.
-            let others = model.classifier.forward(&parameters, batch, &mut Pass::train_aside())?;
-            loss = loss + (scores - others).square().mean().mul_scalar(beside.weight);
+        if let Some(term) = consistency {
+            let batch = model.classifier.upload(term.input, &model.device)?;
+            // BatchNorm's running statistics are those of the batch itself.
+            let others = C::forward(&model.network, &parameters, batch, &mut Pass::train_without_stats())?;
+            loss = loss + (scores - others).square().mean().mul_scalar(term.weight);
         }
         let (loss, gradient) = parameters.gradient(loss)?;
         self.loss = Some(loss);
         let weights = self.model.flat.clone();
         self.model.flat = self.optimiser.update(weights, gradient, &mut self.memory, lr, self.step);
         if let Pass::Train { statistics, .. } = pass {
-            self.take_in(statistics)?;
+            self.take_in(statistics);
         }
         Ok(())
     }
@@ -158,23 +158,20 @@ impl<C: Classifier> Learner<C> {
 
     /// Moves BatchNorm's running statistics towards a batch's: all of them as one vector, as a GPU minds how many operations there are, not
     /// how long they are.
-    fn take_in(&mut self, statistics: Vec<Statistics>) -> Result<(), NnError> {
+    fn take_in(&mut self, statistics: Vec<Statistics>) {
         if statistics.is_empty() {
-            return Ok(());
+            return;
         }
-        let (mut names, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        for Statistics { name, mean, variance } in statistics {
-            for (suffix, found) in [("running_mean", mean), ("running_var", variance)] {
-                let name = format!("{name}.{suffix}");
-                let buffer = self.model.buffers.get(&name);
-                old.push(buffer.ok_or_else(|| NnError::Layout(format!("there is no buffer {name}")))?.clone());
-                new.push(found.without_autodiff());
-                names.push(name);
-            }
+        let (mut places, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        for (buffer, found) in statistics.into_iter().flat_map(|found| [found.mean, found.variance]) {
+            places.push(buffer.index);
+            old.push(self.model.buffers[buffer.index].clone());
+            new.push(found.without_autodiff());
         }
         let lengths: Vec<usize> = new.iter().map(|found| found.dims()[0]).collect();
         let all = Tensor::cat(old, 0).mul_scalar(1.0 - NEW_SHARE) + Tensor::cat(new, 0).mul_scalar(NEW_SHARE);
-        self.model.buffers.extend(names.into_iter().zip(all.split_with_sizes(lengths, 0)));
-        Ok(())
+        for (place, moved) in places.into_iter().zip(all.split_with_sizes(lengths, 0)) {
+            self.model.buffers[place] = moved;
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Classifiers: whatever maps a batch of inputs to one score for each class.
 //!
-//! - [`Classifier`]: what an architecture must say of itself: its parameters and its forward pass. One file for each.
+//! - [`Classifier`]: what an architecture must say of itself: its layers, which have its parameters, and its forward pass.
 //! - [`Model`]: a classifier with its weights on a device, for prediction and gradients.
 //! - [`Learner`]: one in training, with an [`Optimiser`], resumable.
 //!
@@ -9,18 +9,15 @@
 mod learner;
 mod model;
 mod optimiser;
-mod parameters;
-mod tape;
 
 use burn::tensor::{Distribution, Tensor};
 
-use crate::init::{Blueprint, draw, empty};
-use crate::{Device, NnError, Weights};
+use crate::params::{Buffer, ParamList, Scope};
+use crate::{Device, NnError, Parameters, Weights};
 
-pub use learner::{Beside, Learner};
+pub use learner::{ConsistencyTerm, Learner};
 pub use model::{Model, accuracy, cross_entropy, predicted};
 pub use optimiser::Optimiser;
-pub use parameters::Parameters;
 
 /// An architecture that maps inputs to class scores.
 pub trait Classifier: Clone {
@@ -28,10 +25,12 @@ pub trait Classifier: Clone {
     type Input;
     /// A batch on a device.
     type Batch: Clone;
+    /// Its layers.
+    type Network;
 
-    /// Whether LibTorch itself may remember what gradients need, where the network computes there, instead of burn: that is faster. Burn lets
-    /// LibTorch overwrite values nobody else holds, so what LibTorch remembers must be held for as long as it could be overwritten;
-    /// golden tests of gradients on the device `torch` show whether it is.
+    /// Whether LibTorch's own autograd may record the network where it computes there, instead of burn's: that is faster. burn lets LibTorch
+    /// reuse buffers without other references in place, so what autograd saved must be referenced until the backward pass; golden tests of
+    /// gradients on the device `torch` show whether it is.
     const NATIVE_GRADIENTS: bool = false;
 
     /// Whether such a network can be built.
@@ -40,13 +39,9 @@ pub trait Classifier: Clone {
     /// How many classes it tells apart.
     fn classes(&self) -> usize;
 
-    /// Names, shapes and initial distributions of what is trained; the names are PyTorch's.
-    fn blueprints(&self) -> Vec<Blueprint>;
-
-    /// The same of what is kept beside: running statistics of BatchNorm. No gradient flows into them and no noise is put on them.
-    fn buffers(&self) -> Vec<Blueprint> {
-        Vec::new()
-    }
+    /// Its layers, which declare their parameters in `params`: names, which are PyTorch's, shapes and initial values; and buffers, such as
+    /// running statistics of BatchNorm, into which no gradient flows and on which no noise is put.
+    fn network(&self, params: Scope) -> Self::Network;
 
     /// How many inputs a batch has.
     fn count(&self, input: &Self::Input) -> usize;
@@ -55,23 +50,33 @@ pub trait Classifier: Clone {
     fn upload(&self, input: &Self::Input, device: &Device) -> Result<Self::Batch, NnError>;
 
     /// The scores \[batch, classes\] of a batch.
-    fn forward(&self, parameters: &Parameters, batch: Self::Batch, pass: &mut Pass) -> Result<Tensor<2>, NnError>;
+    fn forward(
+        network: &Self::Network,
+        parameters: &Parameters,
+        batch: Self::Batch,
+        pass: &mut Pass,
+    ) -> Result<Tensor<2>, NnError>;
 
     /// The weights a run of this seed starts from.
     fn initial_weights(&self, seed: u64) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(draw(&self.blueprints(), seed))
+        Ok(self.params().draw(seed))
     }
 
     /// Names and shapes of the weights, all zero: what [`Weights::load`] needs.
     fn empty_weights(&self) -> Result<Weights, NnError> {
         self.check()?;
-        Ok(empty(&self.blueprints()))
+        Ok(self.params().empty())
     }
 
     /// The buffers as they are before training.
     fn initial_buffers(&self) -> Weights {
-        draw(&self.buffers(), 0)
+        self.params().initial_buffers()
+    }
+
+    /// The parameters and buffers of its layers.
+    fn params(&self) -> ParamList {
+        ParamList::of(|params| self.network(params)).1
     }
 }
 
@@ -82,7 +87,7 @@ pub enum Pass {
     /// Training. Dropout draws from the device's generator, which the [`Learner`] seeds for every step.
     Train {
         /// Whether BatchNorm's running statistics take in the batch's.
-        keeps: bool,
+        update_running_stats: bool,
         /// What BatchNorms found in the batch, to be taken in; empty where they did so themselves.
         statistics: Vec<Statistics>,
     },
@@ -91,25 +96,23 @@ pub enum Pass {
 /// How much of a batch's statistics BatchNorm's running ones take in, PyTorch's default.
 const NEW_SHARE: f64 = 0.1;
 
-/// What a BatchNorm found in a batch.
+/// What a BatchNorm found in a batch, and the running statistics that take it in.
 pub struct Statistics {
-    /// The layer's name.
-    pub name: String,
     /// \[channels\]
-    pub mean: Tensor<1>,
+    pub mean: (Buffer, Tensor<1>),
     /// \[channels\], unbiased: what PyTorch's running variance takes in.
-    pub variance: Tensor<1>,
+    pub variance: (Buffer, Tensor<1>),
 }
 
 impl Pass {
     /// A pass for training.
     pub fn train() -> Self {
-        Self::Train { keeps: true, statistics: Vec::new() }
+        Self::Train { update_running_stats: true, statistics: Vec::new() }
     }
 
     /// A pass for training that leaves BatchNorm's running statistics alone.
-    pub fn train_aside() -> Self {
-        Self::Train { keeps: false, statistics: Vec::new() }
+    pub fn train_without_stats() -> Self {
+        Self::Train { update_running_stats: false, statistics: Vec::new() }
     }
 
     /// Whether dropout and batch statistics are at work.
@@ -151,14 +154,14 @@ impl Pass {
     /// How much of the batch's statistics BatchNorm's running ones take in.
     pub fn share(&self) -> f64 {
         match self {
-            Self::Train { keeps: true, .. } => NEW_SHARE,
+            Self::Train { update_running_stats: true, .. } => NEW_SHARE,
             _ => 0.0,
         }
     }
 
-    /// Remembers what a BatchNorm found, where it is to be taken in.
+    /// Records what a BatchNorm found, where running statistics are updated.
     pub fn record(&mut self, found: Statistics) {
-        if let Self::Train { keeps: true, statistics } = self {
+        if let Self::Train { update_running_stats: true, statistics } = self {
             statistics.push(found);
         }
     }

@@ -1,40 +1,46 @@
 //! A classifier with weights: predictions and gradients.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use burn::tensor::{Int, Tensor, TensorData, activation};
+use burn::tensor::{Int, Tensor, activation};
 
-use super::tape::Tape;
-use super::{Classifier, Parameters, Pass};
+use super::{Classifier, Pass};
+use crate::autodiff::Autodiff;
 use crate::layers::to_vec;
-use crate::{Device, NnError, Weights};
+use crate::params::ParamList;
+use crate::{Device, NnError, Parameters, Weights};
 
 /// A classifier with its weights on a device.
 pub struct Model<C: Classifier> {
     pub(super) classifier: C,
+    pub(crate) network: Arc<C::Network>,
+    params: Arc<ParamList>,
     /// Names and shapes; its values are those of the beginning.
     pub(super) layout: Weights,
     /// \[parameters\]
     pub(super) flat: Tensor<1>,
-    pub(super) buffer_layout: Weights,
-    pub(super) buffers: HashMap<String, Tensor<1>>,
+    buffer_layout: Weights,
+    /// In the order of their layout.
+    pub(super) buffers: Vec<Tensor<1>>,
     pub(super) device: Device,
 }
 
 impl<C: Classifier> Model<C> {
     /// Puts a classifier on a device.
     pub fn new(classifier: &C, weights: &Weights, buffers: &Weights, device: &Device) -> Result<Self, NnError> {
-        classifier.empty_weights()?.check_same_layout(weights)?;
-        classifier.initial_buffers().check_same_layout(buffers)?;
-        let vector = |values: &[f32]| -> Tensor<1> {
-            Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), device.constant())
-        };
+        classifier.check()?;
+        let (network, params) = ParamList::of(|params| classifier.network(params));
+        params.check(weights)?;
+        params.initial_buffers().check_same_layout(buffers)?;
+        let vector = |values: &[f32]| device.floats(values.to_vec(), [values.len()]);
         let parts = buffers.layout().iter();
         Ok(Self {
             classifier: classifier.clone(),
+            network: Arc::new(network),
+            params: Arc::new(params),
             layout: weights.clone(),
             flat: vector(weights.data()),
-            buffers: parts.map(|p| (p.name.clone(), vector(&buffers.data()[p.range.clone()]))).collect(),
+            buffers: parts.map(|part| vector(&buffers.data()[part.range.clone()])).collect(),
             buffer_layout: buffers.clone(),
             device: device.clone(),
         })
@@ -57,14 +63,8 @@ impl<C: Classifier> Model<C> {
 
     /// Its buffers, on the host.
     pub fn buffers(&self) -> Result<Weights, NnError> {
-        let mut buffers = self.buffer_layout.clone();
-        for (name, tensor) in &self.buffers {
-            let values: Vec<f32> = to_vec(tensor.clone())?;
-            if let Some(place) = buffers.get_mut(name) {
-                place.copy_from_slice(&values);
-            }
-        }
-        Ok(buffers)
+        let values = self.buffers.iter().map(|buffer| to_vec(buffer.clone())).collect::<Result<Vec<Vec<f32>>, _>>()?;
+        self.buffer_layout.with_data(values.concat())
     }
 
     /// The same network with its weights moved by `direction`, in the order of [`Weights::data`]: weight noise, or a step along a vector.
@@ -73,10 +73,11 @@ impl<C: Classifier> Model<C> {
         if direction.len() != expected {
             return Err(NnError::Layout(format!("{} values given, {expected} needed", direction.len())));
         }
-        let direction: Tensor<1> =
-            Tensor::from_data(TensorData::new(direction.to_vec(), [expected]), self.device.constant());
+        let direction = self.device.floats(direction.to_vec(), [expected]);
         Ok(Self {
             classifier: self.classifier.clone(),
+            network: self.network.clone(),
+            params: self.params.clone(),
             layout: self.layout.clone(),
             flat: self.flat.clone() + direction,
             buffer_layout: self.buffer_layout.clone(),
@@ -97,7 +98,7 @@ impl<C: Classifier> Model<C> {
 
     pub(crate) fn scores(&self, input: &C::Input) -> Result<Tensor<2>, NnError> {
         let batch = self.classifier.upload(input, &self.device)?;
-        self.classifier.forward(&self.parameters(false), batch, &mut Pass::Evaluate)
+        C::forward(&self.network, &self.parameters(false), batch, &mut Pass::Evaluate)
     }
 
     /// The mean cross-entropy on a batch and its gradient in the order of [`Weights::data`], as in prediction: without dropout, BatchNorm by
@@ -110,19 +111,19 @@ impl<C: Classifier> Model<C> {
         let labels = self.labels(labels, self.classifier.count(input))?;
         let batch = self.classifier.upload(input, &self.device)?;
         let parameters = self.parameters(true);
-        let scores = self.classifier.forward(&parameters, batch, &mut Pass::Evaluate)?;
+        let scores = C::forward(&self.network, &parameters, batch, &mut Pass::Evaluate)?;
         let (loss, gradient) = parameters.gradient(self.loss(scores, labels))?;
         let loss: Vec<E> = to_vec(loss)?;
         Ok((loss[0], to_vec(gradient)?))
     }
 
-    /// Who remembers what this network's gradients need.
-    const TAPE: Tape = if C::NATIVE_GRADIENTS { Tape::Backend } else { Tape::Burn };
+    /// What records this network's gradients.
+    const AUTODIFF: Autodiff = if C::NATIVE_GRADIENTS { Autodiff::LibTorch } else { Autodiff::Burn };
 
     /// The parameters as layers see them; `recording`: with gradients in view.
     pub(crate) fn parameters(&self, recording: bool) -> Parameters {
-        let tape = if recording { Self::TAPE } else { Tape::Nobody };
-        Parameters::new(&self.flat, &self.layout, &self.buffers, tape)
+        let autodiff = if recording { Self::AUTODIFF } else { Autodiff::Off };
+        Parameters::new(&self.flat, self.params.leaves(), &self.buffers, &self.device, autodiff)
     }
 
     /// The labels of `count` inputs on the device: \[count, 1\]. To be called before the network computes, which a GPU's host should not
@@ -151,13 +152,13 @@ impl<C: Classifier> Model<C> {
 impl<C: Classifier<Batch = Tensor<4>>> Model<C> {
     /// The cross-entropy of each input of a batch of images, and its gradient with respect to the pixels, as the input lies in memory.
     pub fn input_gradient(&self, input: &C::Input, labels: &[usize]) -> Result<Vec<f32>, NnError> {
-        let batch = Self::TAPE.leaf(self.classifier.upload(input, &self.device)?);
+        let batch = Self::AUTODIFF.leaf(self.classifier.upload(input, &self.device)?);
         let count = batch.dims()[0];
         let labels = self.labels(labels, count)?;
-        let scores = self.classifier.forward(&self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
+        let scores = C::forward(&self.network, &self.parameters(false), batch.clone(), &mut Pass::Evaluate)?;
         // The sum, not the mean: each image's gradient is then its own, however many there are.
         let loss = self.loss(scores, labels).mul_scalar(count as f64);
-        let (_, gradients) = Self::TAPE.gradients(loss, &[batch])?;
+        let (_, gradients) = Self::AUTODIFF.gradients(loss, &[batch])?;
         to_vec(Tensor::cat(gradients, 0))
     }
 }

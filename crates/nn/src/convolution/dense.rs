@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::columns::{Tile, gather, scatter};
 use super::product::{Matrix, product};
 use super::sizes::Geometry;
-use crate::cpu::{Real, Scratch, Values, by_dtype, in_pieces, share, tensor};
+use crate::cpu::{Real, Scratch, Values, in_pieces, share, tensor};
 
 /// Output pixels and taps of one product: columns of half a megabyte in f32.
 const PIXELS: usize = 256;
@@ -22,23 +22,6 @@ const APART: usize = 16;
 /// Into how many pieces the sum over images that is the weight's gradient is cut, about, where there are as many images; fixed, so that
 /// it does not depend on how many cores there are.
 const PIECES: usize = 32;
-
-pub(super) fn forward(
-    x: &FlexTensor,
-    weight: &FlexTensor,
-    bias: Option<&FlexTensor>,
-    geometry: Geometry,
-) -> FlexTensor {
-    by_dtype!(x, outputs(x, weight, bias, geometry))
-}
-
-pub(super) fn input_gradient(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
-    by_dtype!(weight, inputs(weight, gradient, geometry))
-}
-
-pub(super) fn weight_gradient(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
-    by_dtype!(x, weights(x, gradient, geometry))
-}
 
 impl Geometry {
     /// Floating-point operations of all products.
@@ -129,7 +112,7 @@ fn side_by_side<'a, T: Real>(memory: &'a mut [T], y: &'a [T], tile: &Tile, geome
     }
 }
 
-/// The same, always copied.
+/// A copy in `memory` of the tile's part of a tensor y of the output's size, as a matrix [outputs, pixels of the tile].
 #[inline(always)]
 fn copied<'a, T: Real>(memory: &'a mut [T], y: &[T], tile: &Tile, geometry: &Geometry) -> Matrix<'a, T> {
     let (pixels, outputs, own) = (geometry.pixels(), geometry.outputs, tile.rows.len() * geometry.out_width);
@@ -144,7 +127,12 @@ fn copied<'a, T: Real>(memory: &'a mut [T], y: &[T], tile: &Tile, geometry: &Geo
 }
 
 /// y = weight * columns + bias
-fn outputs<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
+pub(super) fn outputs<T: Real>(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: Option<&FlexTensor>,
+    geometry: Geometry,
+) -> FlexTensor {
     let (x, weight, bias) = (Values::of(x), Values::of(weight), bias.map(Values::of));
     let (x, weight, bias): (&[T], &[T], Option<&[T]>) = (x.get(), weight.get(), bias.as_ref().map(Values::get));
     let ([images, input, output], together) = (geometry.counts(), geometry.images_at_once());
@@ -193,7 +181,7 @@ fn output_images<T: Real>(y: &mut [T], x: &[T], weight: &[T], bias: Option<&[T]>
 }
 
 /// dx: the columns weight^T * dy, each added to where its values came from.
-fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
+pub(super) fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (weight, gradient) = (Values::of(weight), Values::of(gradient));
     let (weight, gradient): (&[T], &[T]) = (weight.get(), gradient.get());
     let weight = transposed(weight, geometry.outputs, geometry.taps());
@@ -233,7 +221,7 @@ fn input_images<T: Real>(dx: &mut [T], gradient: &[T], weight: &[T], geometry: &
 }
 
 /// dw: the sum over images of dy * columns^T.
-fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
+pub(super) fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (x, gradient) = (Values::of(x), Values::of(gradient));
     let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
     let (taps, [images, input, output]) = (geometry.taps(), geometry.counts());

@@ -7,27 +7,10 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::sizes::Geometry;
-use crate::cpu::{Real, Scratch, Values, by_dtype, in_pieces, tensor, total_product};
+use crate::cpu::{Real, Scratch, Values, in_pieces, tensor, total_product};
 
 /// Pixels summed at once, in registers.
 const LANES: usize = 32;
-
-pub(super) fn forward(
-    x: &FlexTensor,
-    weight: &FlexTensor,
-    bias: Option<&FlexTensor>,
-    geometry: Geometry,
-) -> FlexTensor {
-    by_dtype!(x, outputs(x, weight, bias, geometry))
-}
-
-pub(super) fn input_gradient(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
-    by_dtype!(weight, inputs(weight, gradient, geometry))
-}
-
-pub(super) fn weight_gradient(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
-    by_dtype!(x, weights(x, gradient, geometry))
-}
 
 /// A plane with zeros around it, and its output.
 #[derive(Clone, Copy)]
@@ -108,14 +91,21 @@ fn operations(geometry: &Geometry) -> usize {
     2 * geometry.batch * geometry.inputs * geometry.pixels() * geometry.kernel * geometry.kernel
 }
 
-fn outputs<T: Real>(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>, geometry: Geometry) -> FlexTensor {
+/// Every output plane.
+pub(super) fn outputs<T: Real>(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: Option<&FlexTensor>,
+    geometry: Geometry,
+) -> FlexTensor {
     let (x, weight, bias) = (Values::of(x), Values::of(weight), bias.map(Values::of));
     let bias: Option<&[T]> = bias.as_ref().map(Values::get);
     let y = planes(x.get(), weight.get(), bias, Padded::of(&geometry), &geometry);
     tensor(y, &geometry.output_shape())
 }
 
-fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
+/// The gradient of the input: a convolution of the output's by the turned kernel.
+pub(super) fn inputs<T: Real>(weight: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (weight, gradient) = (Values::of(weight), Values::of(gradient));
     let weight: &[T] = weight.get();
     let turned: Vec<T> = weight
@@ -147,7 +137,8 @@ fn planes<T: Real>(x: &[T], weight: &[T], bias: Option<&[T]>, padded: Padded, ge
     )
 }
 
-fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
+/// The gradient of the weight.
+pub(super) fn weights<T: Real>(x: &FlexTensor, gradient: &FlexTensor, geometry: Geometry) -> FlexTensor {
     let (x, gradient) = (Values::of(x), Values::of(gradient));
     let (x, gradient): (&[T], &[T]) = (x.get(), gradient.get());
     let (padded, Geometry { batch, inputs, kernel, .. }) = (Padded::of(&geometry), geometry);

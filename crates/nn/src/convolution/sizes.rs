@@ -4,7 +4,7 @@ use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::DType;
 
-use super::{Conv, Saved};
+use super::Conv;
 
 /// Which way a convolution goes.
 pub(super) enum Way {
@@ -32,13 +32,12 @@ pub(super) struct Geometry {
 
 impl Way {
     /// Of x [batch, inputs, height, width] and a weight [outputs, inputs / groups, k, k]; `None`: neither of them.
-    pub(super) fn of(saved: &Saved<FlexTensor>) -> Option<Self> {
-        let Saved { x, weight, conv: Conv { stride, padding, groups }, .. } = saved;
+    pub(super) fn of(x: &FlexTensor, weight: &FlexTensor, conv: Conv) -> Option<Self> {
+        let Conv { stride, padding, groups } = conv;
         let (&[batch, inputs, height, width], &[outputs, seen, kernel, other]) = (&x.shape()[..], &weight.shape()[..])
         else {
             return None;
         };
-        let (stride, padding, groups) = (*stride, *padding, *groups);
         let real = matches!(x.dtype(), DType::F32 | DType::F64) && x.dtype() == weight.dtype();
         let fits = kernel == other && height.min(width) + 2 * padding >= kernel;
         if !real || !fits || [batch, inputs, height, width, outputs, kernel, stride].contains(&0) {

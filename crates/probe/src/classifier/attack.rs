@@ -2,7 +2,7 @@
 
 use pudica_data::Stream;
 use pudica_nn::classifier::{Classifier, Model, predicted};
-use pudica_nn::vision::{Pictures, VisionConfig};
+use pudica_nn::vision::{ImageBatch, VisionConfig};
 use serde::{Deserialize, Serialize};
 
 use super::{check_labels, length, positive};
@@ -129,7 +129,7 @@ pub struct Attacked {
 /// Attack every image of batches of images and their classes. Standard errors are over images (the binomial ones).
 pub fn accuracy_under_attack(
     model: &Model<VisionConfig>,
-    batches: impl IntoIterator<Item = (Pictures, Vec<usize>)>,
+    batches: impl IntoIterator<Item = (ImageBatch, Vec<usize>)>,
     attack: &Attack,
     seed: u64,
 ) -> Result<Attacked, ProbeError> {
@@ -156,12 +156,12 @@ pub fn accuracy_under_attack(
 /// "attack", first + i).
 pub fn attacked(
     model: &Model<VisionConfig>,
-    pictures: &Pictures,
+    pictures: &ImageBatch,
     labels: &[usize],
     attack: &Attack,
     seed: u64,
     first: u64,
-) -> Result<Pictures, ProbeError> {
+) -> Result<ImageBatch, ProbeError> {
     attack.check()?;
     let pixels = pictures.pixels();
     let mut moved = pictures.clone();
@@ -188,7 +188,7 @@ mod tests {
     use super::super::picture_batches;
     use super::super::testing::{linear, perceptron, random_pictures};
     use super::*;
-    use pudica_nn::vision::Images;
+    use pudica_nn::vision::ImageShape;
 
     const SHAPE: [usize; 3] = [1, 4, 4];
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// Scores (0, w . x): the margin.
-    fn margins(pictures: &Pictures) -> Vec<f64> {
+    fn margins(pictures: &ImageBatch) -> Vec<f64> {
         let weights = weights();
         let margin = |image: &[f32]| image.iter().zip(&weights).map(|(x, w)| f64::from(x * w)).sum();
         pictures.values.chunks_exact(16).map(margin).collect()
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_linear_margin_falls_by_the_dual_norm() {
         let (model, pictures) = (linear_model(), random_pictures(20, SHAPE));
-        let pictures = Pictures { values: pictures.values.iter().map(|x| 0.5 * x).collect(), ..pictures };
+        let pictures = ImageBatch { values: pictures.values.iter().map(|x| 0.5 * x).collect(), ..pictures };
         let l1: f64 = weights().iter().map(|w| f64::from(w.abs())).sum();
         let l2 = length(weights().into_iter().map(f64::from));
         for (norm, dual) in [(Norm::Linf, l1), (Norm::L2, l2)] {
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_linear_models_robust_accuracy_is_known() {
         let (model, pictures) = (linear_model(), random_pictures(300, SHAPE));
-        let pictures = Pictures { values: pictures.values.iter().map(|x| 0.5 * x).collect(), ..pictures };
+        let pictures = ImageBatch { values: pictures.values.iter().map(|x| 0.5 * x).collect(), ..pictures };
         let l1: f64 = weights().iter().map(|w| f64::from(w.abs())).sum();
         let epsilon = 0.05;
         let found = accuracy_under_attack(
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn pgd_is_at_least_as_strong_and_never_leaves_the_ball() {
-        let model = perceptron(Images { channels: 1, side: 4, classes: 3 }, 32, 5);
+        let model = perceptron(ImageShape { channels: 1, side: 4, classes: 3 }, 32, 5);
         let pictures = random_pictures(200, SHAPE);
         let labels = predicted(&model.predict(&pictures).unwrap(), 3);
         for (norm, epsilon) in [(Norm::Linf, 0.08), (Norm::L2, 0.3)] {

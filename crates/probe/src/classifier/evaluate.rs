@@ -1,7 +1,7 @@
 //! Loss and accuracy over labelled inputs.
 
 use pudica_nn::classifier::{Classifier, Model, cross_entropy, predicted};
-use pudica_nn::vision::Pictures;
+use pudica_nn::vision::ImageBatch;
 
 use super::check_labels;
 use crate::{Estimate, Evaluation, Moments, ProbeError};
@@ -30,14 +30,14 @@ pub fn evaluate<C: Classifier>(
 
 /// A set of images and their classes in batches of `size`, the last one smaller.
 pub fn picture_batches<'a>(
-    pictures: &'a Pictures,
+    pictures: &'a ImageBatch,
     labels: &'a [usize],
     size: usize,
-) -> impl Iterator<Item = (Pictures, Vec<usize>)> + Clone + 'a {
+) -> impl Iterator<Item = (ImageBatch, Vec<usize>)> + Clone + 'a {
     let (size, pixels) = (size.max(1), pictures.pixels().max(1));
     let parts = pictures.values.chunks(size * pixels).zip(labels.chunks(size));
     parts.map(move |(values, labels)| {
-        (Pictures { values: values.to_vec(), count: values.len() / pixels, ..*pictures }, labels.to_vec())
+        (ImageBatch { values: values.to_vec(), count: values.len() / pixels, ..*pictures }, labels.to_vec())
     })
 }
 
@@ -50,7 +50,7 @@ mod tests {
     fn a_known_model_has_known_loss_and_accuracy() {
         // Scores (0, x): class 1 is chosen where x > 0; the loss of class 1 is ln(1 + exp(-x)).
         let model = linear(1, 1, &[0.0, 1.0], &[0.0, 0.0]);
-        let pictures = Pictures::new(vec![1.0, 2.0, -1.0, -3.0, 0.5], [1, 1, 1]).unwrap();
+        let pictures = ImageBatch::new(vec![1.0, 2.0, -1.0, -3.0, 0.5], [1, 1, 1]).unwrap();
         let labels = [1, 1, 1, 0, 1];
         let found = evaluate(&model, picture_batches(&pictures, &labels, 2)).unwrap();
         let loss = |x: f64| (1.0 + (-x).exp()).ln();

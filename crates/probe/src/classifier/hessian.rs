@@ -25,9 +25,9 @@ pub trait Operator {
 /// direction and for one that leans to the largest eigenvalues, where the loss is least quadratic: of several lengths, the one whose
 /// products differ least from those of the next longer one. That difference is [`LossHessian::step_error`].
 ///
-/// `E` is what the device computes in: f32, or f64 after [`pudica_nn::Device::double`]. Where a network has kinks (ReLU), a step passes many of
-/// them unless it is so short that only f64 can tell its gradients apart: then the Hessian is that of the piece the weights lie in, which automatic
-/// differentiation would give. In f32 no step may do, which `step_error` says.
+/// `E` is what the device computes in: f32, or f64 after [`pudica_nn::Device::double`]. In f32 small steps drown in rounding and large ones
+/// cross ReLU boundaries, so a ReLU network's Hessian is taken in f64: there a step is short enough to stay in the linear piece the weights
+/// lie in, and the result is what automatic differentiation would give. Whether any step was good enough, `step_error` says.
 pub struct LossHessian<'a, C: Classifier, E = f32> {
     model: &'a Model<C>,
     batches: &'a [(C::Input, Vec<usize>)],

@@ -2,7 +2,7 @@
 
 use pudica_data::Stream;
 use pudica_nn::classifier::{Classifier, Model, predicted};
-use pudica_nn::vision::Pictures;
+use pudica_nn::vision::ImageBatch;
 
 use crate::{LabelDiffers, Nudge, Plan, ProbeError, Profile, respond};
 
@@ -18,8 +18,8 @@ pub struct PatchGrid {
 
 impl PatchGrid {
     /// Patches of `side` x `side` pixels, which must divide the images' height and width.
-    pub fn new(pictures: &Pictures, side: usize) -> Result<Self, ProbeError> {
-        let Pictures { channels, height, width, .. } = *pictures;
+    pub fn new(pictures: &ImageBatch, side: usize) -> Result<Self, ProbeError> {
+        let ImageBatch { channels, height, width, .. } = *pictures;
         if side == 0 || height % side != 0 || width % side != 0 {
             let problem = format!("images of {height} x {width} pixels cannot be cut into patches of {side} x {side}");
             return Err(ProbeError::Setting { setting: "measure.patch", problem });
@@ -97,7 +97,7 @@ pub enum Replacement<'a> {
         high: f64,
     },
     /// The patch at the same place of a uniformly chosen image of these, at least one: the vocabulary is what the data set shows there.
-    SamePlaceOf(&'a Pictures),
+    SamePlaceOf(&'a ImageBatch),
 }
 
 impl Nudge<Vec<f32>> for PatchReplacement<'_> {
@@ -123,9 +123,9 @@ impl Nudge<Vec<f32>> for PatchReplacement<'_> {
 ///
 /// `plan.pack` images go through the network at once, and `watch` is told how many before they do: what it fails with ends the measure. The
 /// nudge must be of a grid for these images.
-pub fn picture_sensitivity<C: Classifier<Input = Pictures>, E: From<ProbeError>>(
+pub fn picture_sensitivity<C: Classifier<Input = ImageBatch>, E: From<ProbeError>>(
     model: &Model<C>,
-    pictures: &Pictures,
+    pictures: &ImageBatch,
     nudge: &(impl Nudge<Vec<f32>> + Sync),
     plan: &Plan,
     mut watch: impl FnMut(usize) -> Result<(), E>,
@@ -136,7 +136,7 @@ pub fn picture_sensitivity<C: Classifier<Input = Pictures>, E: From<ProbeError>>
     let one_by_one = pictures.values.chunks_exact(pictures.pixels()).map(|picture| Ok(picture.to_vec()));
     let labels = |some: &[Vec<f32>]| {
         watch(some.len())?;
-        let batch = Pictures { values: some.concat(), count: some.len(), ..*pictures };
+        let batch = ImageBatch { values: some.concat(), count: some.len(), ..*pictures };
         Ok::<_, E>(predicted(&model.predict(&batch).map_err(ProbeError::from)?, classes))
     };
     Ok(respond(one_by_one, labels, nudge, &[&LabelDiffers], plan)?.remove(0))
@@ -150,7 +150,7 @@ mod tests {
 
     fn measure(
         model: &Model<VisionConfig>,
-        pictures: &Pictures,
+        pictures: &ImageBatch,
         nudge: &(impl Nudge<Vec<f32>> + Sync),
         plan: &Plan,
     ) -> Result<Profile, ProbeError> {
@@ -192,7 +192,7 @@ mod tests {
     /// first patch, and not at all otherwise. The label changes with probability Phi(-c / sqrt(k v)).
     #[test]
     fn a_linear_models_patch_sensitivity_is_known() {
-        let (side, images) = (2, Pictures::new(vec![0.0; 300 * 16], [1, 4, 4]).unwrap());
+        let (side, images) = (2, ImageBatch::new(vec![0.0; 300 * 16], [1, 4, 4]).unwrap());
         let grid = PatchGrid::new(&images, side).unwrap();
         let weight: Vec<f32> = vec![0.0; 16].into_iter().chain(grid.changed(&[0.0; 16], 0, |_, _| 1.0)).collect();
         let model = linear(1, 4, &weight, &[0.0, 2.0]);
@@ -210,7 +210,7 @@ mod tests {
     /// images of which one in four is negative, one time in four.
     #[test]
     fn replacements_are_drawn_from_what_is_said() {
-        let ones = Pictures::new(vec![1.0; 200 * 16], [1, 4, 4]).unwrap();
+        let ones = ImageBatch::new(vec![1.0; 200 * 16], [1, 4, 4]).unwrap();
         let grid = PatchGrid::new(&ones, 2).unwrap();
         let weight: Vec<f32> = vec![0.0; 16].into_iter().chain(grid.changed(&[0.0; 16], 3, |_, _| 1.0)).collect();
         let model = linear(1, 4, &weight, &[0.0, 0.0]);
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(uniform.by_site[0].mean(), 0.0);
         let mut values = vec![0.5; 64];
         values[..16].fill(-0.5);
-        let others = Pictures::new(values, [1, 4, 4]).unwrap();
+        let others = ImageBatch::new(values, [1, 4, 4]).unwrap();
         let chosen = replaced(Replacement::SamePlaceOf(&others));
         assert!((chosen.by_site[3].mean() - 0.25).abs() < 0.03, "{:?}", chosen.by_site);
     }
@@ -238,7 +238,7 @@ mod tests {
         };
         let ended = picture_sensitivity(&model, &images, &nudge, &Plan { pack: 4, ..PLAN }, counting);
         assert!(ended.unwrap_err().to_string().contains("ended") && seen == 6, "two images, then four touches of them");
-        let none = Pictures::new(vec![], [1, 2, 2]).unwrap();
+        let none = ImageBatch::new(vec![], [1, 2, 2]).unwrap();
         assert!(measure(&model, &none, &nudge, &PLAN).is_err());
     }
 }

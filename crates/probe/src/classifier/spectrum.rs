@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use pudica_nn::Device;
     use pudica_nn::classifier::{Classifier, Model};
-    use pudica_nn::vision::{Images, Pictures, ResNetConfig, VisionConfig, VitSmallConfig};
+    use pudica_nn::vision::{ImageBatch, ImageShape, ResNetConfig, VisionConfig, VitSmallConfig};
 
     /// A symmetric matrix, row by row.
     struct Matrix(Vec<Vec<f64>>);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Softmax regression: the Hessian is the mean over images of (diag p - p p) x (x 1)(x 1), in the order weight [classes, pixels], bias.
-    fn softmax_hessian(weight: &[f32], bias: &[f32], pictures: &Pictures) -> Matrix {
+    fn softmax_hessian(weight: &[f32], bias: &[f32], pictures: &ImageBatch) -> Matrix {
         let (classes, pixels) = (bias.len(), pictures.pixels());
         let size = classes * (pixels + 1);
         let mut hessian = vec![vec![0.0; size]; size];
@@ -240,7 +240,7 @@ mod tests {
     struct Regression {
         model: Model<VisionConfig>,
         exact: Matrix,
-        batches: Vec<(Pictures, Vec<usize>)>,
+        batches: Vec<(ImageBatch, Vec<usize>)>,
     }
 
     /// The same model both ways, on the processor in f32 or f64.
@@ -294,7 +294,7 @@ mod tests {
     /// exact to many digits.
     #[test]
     fn a_transformers_hessian_in_f32_is_that_in_f64() {
-        let images = Images { channels: 1, side: 8, classes: 3 };
+        let images = ImageShape { channels: 1, side: 8, classes: 3 };
         let (dim, depth, heads, dim_head, mlp) = (8, 2, 2, 4, 16);
         let config =
             VisionConfig::VitSmall(VitSmallConfig { images, dim, depth, heads, dim_head, mlp, ..Default::default() });
@@ -331,7 +331,7 @@ mod tests {
     /// is symmetric, v . A w = w . A v, to many digits; and its own error tells where it is not.
     #[test]
     fn a_networks_hessian_with_kinks_is_resolved_in_f64() {
-        let images = Images { channels: 3, side: 8, classes: 4 };
+        let images = ImageShape { channels: 3, side: 8, classes: 4 };
         let config = VisionConfig::ResNet18(ResNetConfig { images, width: 3, blocks: vec![1, 2] });
         let weights = config.initial_weights(2).unwrap();
         let labels: Vec<usize> = (0..20).map(|i| i % 4).collect();
@@ -356,7 +356,7 @@ mod tests {
     /// For a network that is not linear: the operator is symmetric.
     #[test]
     fn a_networks_hessian_is_symmetric() {
-        let model = perceptron(Images { channels: 1, side: 3, classes: 3 }, 6, 2);
+        let model = perceptron(ImageShape { channels: 1, side: 3, classes: 3 }, 6, 2);
         let pictures = random_pictures(30, [1, 3, 3]);
         let labels: Vec<usize> = (0..30).map(|i| i % 3).collect();
         let batches: Vec<_> = picture_batches(&pictures, &labels, 30).collect();

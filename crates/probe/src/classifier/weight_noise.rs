@@ -109,10 +109,10 @@ mod tests {
     use super::super::testing::{linear, perceptron, random_pictures};
     use super::*;
     use pudica_nn::Device;
-    use pudica_nn::vision::{ConvMixerConfig, Images, Pictures, VisionConfig};
+    use pudica_nn::vision::{ConvMixerConfig, ImageBatch, ImageShape, VisionConfig};
 
-    fn pictures(count: usize) -> Pictures {
-        Pictures::new([0.6, -0.8, 0.0, 0.0].repeat(count), [1, 2, 2]).unwrap()
+    fn pictures(count: usize) -> ImageBatch {
+        ImageBatch::new([0.6, -0.8, 0.0, 0.0].repeat(count), [1, 2, 2]).unwrap()
     }
 
     /// On an image of squared norm q, each of c scores of a linear model with bias shifts by N(0, s^2 (q + 1)): E L1 = c sqrt(2/pi) s
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn it_is_repeatable_and_small_noise_is_linear() {
-        let model = perceptron(Images { channels: 1, side: 4, classes: 3 }, 8, 1);
+        let model = perceptron(ImageShape { channels: 1, side: 4, classes: 3 }, 8, 1);
         let measure = |deviation| {
             let batches = (0..3).map(|_| random_pictures(5, [1, 4, 4]));
             weight_noise(&model, batches, &WeightNoise { deviation, draws: 4 }, 7).unwrap()
@@ -161,7 +161,7 @@ mod tests {
     /// BatchNorm computes by its running statistics: what an image answers does not depend on the images beside it.
     #[test]
     fn images_answer_alone_in_networks_with_batch_norm() {
-        let images = Images { channels: 1, side: 4, classes: 3 };
+        let images = ImageShape { channels: 1, side: 4, classes: 3 };
         let config = VisionConfig::ConvMixer(ConvMixerConfig { images, patch: 2, dim: 4, depth: 1, kernel: 3 });
         let mut buffers = config.initial_buffers();
         buffers.data_mut().iter_mut().enumerate().for_each(|(at, value)| *value += 0.1 * (at % 3) as f32);

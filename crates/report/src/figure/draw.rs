@@ -99,7 +99,7 @@ fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, place: usize) {
     svg.push_str("</g>");
     if extent.is_empty() {
         let (middle_x, middle_y) = ((frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0);
-        text(svg, middle_x, middle_y, "middle", "fill=\"#999\"", "no converged runs yet");
+        text(svg, middle_x, middle_y, "middle", "fill=\"#999\"", "no runs to show yet");
     }
     let _ = write!(
         svg,

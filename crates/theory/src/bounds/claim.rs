@@ -116,41 +116,6 @@ impl Claim {
     }
 }
 
-/// How many of how many cases satisfied something, with a 95 % interval for the share of all cases that do.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Share {
-    /// Cases that did.
-    pub satisfied: u64,
-    /// Cases tried.
-    pub tried: u64,
-    /// satisfied / tried.
-    pub share: f64,
-    /// Wilson's 95 % interval; a single point where every case was tried.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-}
-
-impl Share {
-    pub(crate) fn of(satisfied: u64, tried: u64, exhaustive: bool) -> Self {
-        let (k, n) = (satisfied as f64, tried as f64);
-        let share = k / n;
-        if exhaustive {
-            return Self { satisfied, tried, share, low: share, high: share };
-        }
-        let z = 1.959_963_984_540_054;
-        let (centre, denominator) = (share + z * z / (2.0 * n), 1.0 + z * z / n);
-        let half = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-        Self {
-            satisfied,
-            tried,
-            share,
-            low: ((centre - half) / denominator).max(0.0),
-            high: ((centre + half) / denominator).min(1.0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,15 +127,5 @@ mod tests {
         assert_eq!(claim(Checked::Sampled { cases: 4 }), Verdict::HeldWhereTried);
         assert_eq!(claim(Checked::Beside), Verdict::NotDecided);
         assert_eq!(Claim::at_least("a", "b", 1.0, 2.0, Checked::Sampled { cases: 4 }).verdict, Verdict::Fails);
-    }
-
-    #[test]
-    fn wilsons_interval_is_the_textbook_one() {
-        // statsmodels.stats.proportion.proportion_confint(40, 50, method="wilson")
-        let share = Share::of(40, 50, false);
-        assert!((share.low - 0.669_629).abs() < 1e-5 && (share.high - 0.887_561).abs() < 1e-5, "{share:?}");
-        let all = Share::of(256, 256, false);
-        assert!(all.high == 1.0 && (all.low - 0.985_216).abs() < 1e-4, "{all:?}");
-        assert_eq!(Share::of(3, 4, true).low, 0.75);
     }
 }

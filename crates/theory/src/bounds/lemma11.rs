@@ -2,10 +2,11 @@
 //! almost every input; and Remark 12's input on which they do not.
 
 use pudica_data::{Bits, Stream};
+use pudica_statistics::Share;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::claim::{Checked, Claim, Share};
+use super::claim::{Checked, Claim};
 use super::theorem4::LARGEST_EXHAUSTIVE;
 use crate::Result;
 use crate::exact::{ExactEncoder, softmax};

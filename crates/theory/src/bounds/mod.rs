@@ -16,17 +16,18 @@ use serde::Serialize;
 use crate::exact::ExactEncoder;
 use crate::{Result, TheoryError};
 
-pub use claim::{Checked, Claim, Share, Verdict};
+pub use claim::{Checked, Claim, Verdict};
 pub use constants::{Constant, Constants};
 pub use lemma11::{DELTA, Lemma11, Remark12, total_influence};
 pub use lemma16::{Flow, Lemma16};
 pub use lemma21::{LARGEST_COMPARED, Lemma21};
+pub use pudica_statistics::Share;
 pub use theorem4::{LARGEST_EXHAUSTIVE, Theorem4};
 pub use theorem6::{Noise, Sharpness, Theorem6};
 
-/// How much is tried.
+/// How many inputs and noise draws are sampled.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Effort {
+pub struct Sampling {
     /// Uniform inputs where not all are tried; by default as many as the length allows in about a minute, at most 256.
     pub samples: Option<usize>,
     /// Sizes of noise for Theorem 6, on each weight.
@@ -37,7 +38,7 @@ pub struct Effort {
     pub seed: u64,
 }
 
-impl Default for Effort {
+impl Default for Sampling {
     fn default() -> Self {
         Self { samples: None, rhos: vec![0.02, 0.01, 0.005, 0.002, 0.001], draws: 10, seed: 0 }
     }
@@ -77,7 +78,7 @@ pub struct Report {
 
 impl Report {
     /// Computes and checks everything.
-    pub fn of(config: &EncoderConfig, weights: &Weights, versus: Option<&Versus>, effort: &Effort) -> Result<Self> {
+    pub fn of(config: &EncoderConfig, weights: &Weights, versus: Option<&Versus>, sampling: &Sampling) -> Result<Self> {
         let n = config.n;
         if n < 2 {
             return Err(TheoryError::argument("the bounds speak of log n, so they need strings of at least 2 bits"));
@@ -85,18 +86,18 @@ impl Report {
         if !weights.data().iter().all(|weight| weight.is_finite()) {
             return Err(TheoryError::argument("some weights are infinite or not numbers; there is nothing to bound"));
         }
-        let samples = effort.samples.unwrap_or_else(|| affordable(config));
+        let samples = sampling.samples.unwrap_or_else(|| affordable(config));
         if samples == 0 {
             return Err(TheoryError::argument("at least 1 input must be sampled"));
         }
         let encoder = ExactEncoder::new(config, weights)?;
         let constants = Constants::of(&encoder)?;
-        let theorem4 = Theorem4::of(&encoder, constants.ln_c, samples, effort.seed)?;
-        let noise = Noise { rhos: effort.rhos.clone(), draws: effort.draws, strings: samples, seed: effort.seed };
+        let theorem4 = Theorem4::of(&encoder, constants.ln_c, samples, sampling.seed)?;
+        let noise = Noise { rhos: sampling.rhos.clone(), draws: sampling.draws, strings: samples, seed: sampling.seed };
         let theorem6 = Theorem6::of(config, weights, theorem4.average_sensitivity, &noise)?;
-        let lemma11 = Lemma11::of(&encoder, samples, effort.seed)?;
+        let lemma11 = Lemma11::of(&encoder, samples, sampling.seed)?;
         let remark12 = [Remark12::at(n), Remark12::shortest()];
-        let flow = Flow::of(&encoder, samples, effort.seed)?;
+        let flow = Flow::of(&encoder, samples, sampling.seed)?;
         let lemma21 = versus.map(|versus| compare(&encoder, versus)).transpose()?;
 
         let mut claims = theorem4.claims(n, config.heads, constants.ln_c).to_vec();
@@ -145,8 +146,8 @@ mod tests {
     use super::*;
     use crate::constructions::Construction;
 
-    fn effort() -> Effort {
-        Effort { samples: Some(32), rhos: vec![0.02, 0.001], draws: 4, seed: 0 }
+    fn sampling() -> Sampling {
+        Sampling { samples: Some(32), rhos: vec![0.02, 0.001], draws: 4, seed: 0 }
     }
 
     #[test]
@@ -154,14 +155,14 @@ mod tests {
         for construction in Construction::ALL {
             let config = construction.default_config(5);
             let weights = construction.build(&config, construction.default_gain(5)).unwrap();
-            let found = Report::of(&config, &weights, Some(&Versus::Function("first".into())), &effort()).unwrap();
+            let found = Report::of(&config, &weights, Some(&Versus::Function("first".into())), &sampling()).unwrap();
             assert!(found.claims.iter().all(|claim| claim.verdict != Verdict::Fails), "{:#?}", found.claims);
             assert!(found.theorem6.boolean && found.theorem6.measured.len() == 2);
         }
         let config = EncoderConfig { d: 8, ff: 8, ..EncoderConfig::paper(16) };
         let weights = Architecture::Encoder(config.clone()).initial_weights(0).unwrap();
         let versus = Versus::Encoder("itself".into(), config.clone(), weights.clone());
-        let found = Report::of(&config, &weights, Some(&versus), &effort()).unwrap();
+        let found = Report::of(&config, &weights, Some(&versus), &sampling()).unwrap();
         assert!(found.claims.iter().all(|claim| claim.verdict != Verdict::Fails), "{:#?}", found.claims);
         assert!(!found.theorem6.boolean && !found.theorem6.wide_enough);
         // n = 16 is sampled: nothing about inputs may be called verified.
@@ -175,7 +176,7 @@ mod tests {
             let config = EncoderConfig { d: 8, ff: 8, ..EncoderConfig::paper(n) };
             let mut weights = Architecture::Encoder(config.clone()).initial_weights(0).unwrap();
             change(&mut weights);
-            Report::of(&config, &weights, versus.as_ref(), &effort()).unwrap_err().to_string()
+            Report::of(&config, &weights, versus.as_ref(), &sampling()).unwrap_err().to_string()
         };
         assert!(of(1, None, |_| {}).contains("at least 2 bits"));
         assert!(of(3, None, |w| w.data_mut()[0] = f32::NAN).contains("not numbers"));

@@ -3,10 +3,10 @@
 use pudica_boolean::RealTable;
 use pudica_boolean::real_sensitivity::real_sensitivity;
 use pudica_data::{Bits, Stream};
-use pudica_probe::Moments;
+use pudica_statistics::{Moments, Share};
 use serde::Serialize;
 
-use super::claim::{Checked, Claim, Share};
+use super::claim::{Checked, Claim};
 use crate::Result;
 use crate::exact::ExactEncoder;
 

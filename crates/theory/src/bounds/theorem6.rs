@@ -2,7 +2,7 @@
 
 use pudica_data::{Bits, Stream};
 use pudica_nn::{EncoderConfig, Weights, is_positional};
-use pudica_probe::{Estimate, Moments};
+use pudica_statistics::{Estimate, Moments};
 use serde::Serialize;
 
 use super::claim::{Checked, Claim};

@@ -5,6 +5,7 @@
 //! J(., p) at S: no 2^d x 2^d matrix is needed for the spectrum by degree.
 
 use faer::{Accum, Mat, MatRef, Par};
+use pudica_statistics::{Estimate, brief};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -158,45 +159,33 @@ impl Part {
     }
 }
 
-/// A mean over random weights.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The mean.
-    pub mean: f64,
-    /// Its standard error; None for one network alone.
-    pub std_error: Option<f64>,
-}
-
-impl Estimate {
-    /// The mean of some numbers; of none it is NaN.
-    pub fn of(values: &[f64]) -> Estimate {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Estimate { mean, std_error: (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()) }
-    }
-}
-
 /// What several networks with different random weights have in common.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// How many networks.
     pub networks: usize,
     /// mu by degree.
+    #[serde(with = "brief")]
     pub mu: Vec<Estimate>,
     /// Share of the variance by degree.
+    #[serde(with = "brief")]
     pub fractional_variance: Vec<Estimate>,
     /// Whether Proposition 3.1's chains hold for the means of mu.
     pub monotone: Monotone,
     /// The mean degree of the variance.
+    #[serde(with = "brief")]
     pub mean_degree: Estimate,
     /// Of the variance that is not constant, the shares at degree 1, degrees to 2, and degrees to 3.
+    #[serde(with = "brief")]
     pub low_degree_share: [Estimate; 3],
     /// Share of the squared Frobenius norm between different monomials.
+    #[serde(with = "brief")]
     pub off_diagonal: Option<Estimate>,
     /// The largest eigenvalues, each over the sum of all.
+    #[serde(with = "brief")]
     pub eigenvalue_shares: Option<Vec<Estimate>>,
     /// The mean degrees of their eigenfunctions.
+    #[serde(with = "brief")]
     pub eigenfunction_degrees: Option<Vec<Estimate>>,
 }
 
@@ -204,7 +193,7 @@ pub struct Summary {
 pub fn summarise(spectra: &[FiniteSpectrum], kernel: Kernel) -> Summary {
     let kernels: Vec<&KernelByDegree> = spectra.iter().map(|spectrum| spectrum.kernel(kernel)).collect();
     let over = |value: &dyn Fn(&KernelByDegree) -> f64| {
-        Estimate::of(&kernels.iter().map(|kernel| value(kernel)).collect::<Vec<f64>>())
+        Estimate::of_values(&kernels.iter().map(|kernel| value(kernel)).collect::<Vec<f64>>())
     };
     let degrees = kernels.first().map_or(0, |kernel| kernel.mu.len());
     let total = |kernel: &KernelByDegree| -> f64 {
@@ -228,7 +217,7 @@ pub fn summarise(spectra: &[FiniteSpectrum], kernel: Kernel) -> Summary {
             .iter()
             .map(|kernel| kernel.off_diagonal)
             .collect::<Option<Vec<f64>>>()
-            .map(|shares| Estimate::of(&shares)),
+            .map(|shares| Estimate::of_values(&shares)),
         eigenvalue_shares: eigen(&|kernel, eigen, place| eigen.largest[place].value / total(kernel)),
         eigenfunction_degrees: eigen(&|_, eigen, place| eigen.largest[place].mean_degree),
     }
@@ -307,7 +296,7 @@ mod tests {
                     ntk.push(dot(0));
                 }
                 for (what, values, expected) in [("ck", ck, expected.ck), ("ntk", ntk, expected.ntk)] {
-                    let estimate = Estimate::of(&values);
+                    let estimate = Estimate::of_values(&values);
                     // A finite width biases the mean by a part in `width`, beside its standard error.
                     let allowed = 5.0 * estimate.std_error.unwrap() + 4.0 / width as f64 * expected.abs();
                     assert!(
@@ -341,9 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn estimates_and_refusals() {
-        assert_eq!(Estimate::of(&[1.0, 3.0]), Estimate { mean: 2.0, std_error: Some(1.0) });
-        assert_eq!(Estimate::of(&[1.0]).std_error, None);
+    fn sizes_out_of_range_are_refused() {
         let size = Size { width: 8, heads: 2 };
         let refused = |name: &str, dimension, size| {
             let architecture = Architecture::named(name, dimension).unwrap();

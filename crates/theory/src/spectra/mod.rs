@@ -28,6 +28,7 @@ pub use analysis::{Analysis, Empirical, Request, analyse};
 pub use architecture::{Architecture, Family, Kernel, Readout};
 pub use cube::{CubeSpectrum, cube_spectrum};
 pub use degrees::Monotone;
-pub use finite::{Estimate, FiniteSpectrum, Summary, finite_spectrum, summarise};
+pub use finite::{FiniteSpectrum, Summary, finite_spectrum, summarise};
 pub use infinite::{InfiniteSpectrum, infinite_spectrum};
 pub use networks::Size;
+pub use pudica_statistics::Estimate;

@@ -1,0 +1,19 @@
+//! Tells the program which commit it is built from, where that is known.
+
+use std::process::Command;
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok().map(|text| text.trim().to_string())
+}
+
+fn main() {
+    let commit = git(&["rev-parse", "--short=9", "HEAD"]).map_or(String::new(), |commit| format!(" ({commit})"));
+    println!("cargo:rustc-env=PUDICA_COMMIT={commit}");
+    println!("cargo:rerun-if-changed=build.rs");
+    for name in ["HEAD", "logs/HEAD"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| std::path::Path::new(path).exists()) {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+}

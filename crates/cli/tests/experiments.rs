@@ -1,0 +1,246 @@
+//! `pudica list`, `show`, `run` and `report` as a user runs them, on networks small enough for a test.
+
+mod common;
+
+use common::{events, json, printed, pudica, text};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const TINY: &str = r#"
+title = "Tiny"
+figures = "length-scaling"
+[settings]
+model.d = 8
+train.batch = 16
+train.lr = 0.01
+eval.batches = 2
+eval.converged_below = 10.0
+measure.batches = 2
+measure.draws = 2
+[quick.settings]
+train.steps = 30
+[[quick.sweep]]
+name = "all"
+grid.target = ["parity", "first"]
+grid.n = [3, 4]
+grid.seed = "0..2"
+"#;
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    folder
+}
+
+#[test]
+fn a_sweep_ends_with_everything_in_its_folder_and_is_not_repeated() {
+    let folder = folder();
+    let first = pudica(folder.path(), &["run", "tiny.toml", "--out", "out"]);
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert!(text(&first.stdout).contains("report: out/report.html"), "{}", text(&first.stdout));
+    let out = folder.path().join("out");
+    for name in ["report.html", "results.csv", "results.parquet", "summary.json", "figures"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    let fit = &json(&out.join("summary.json"))["fits"]["parity"];
+    for key in ["slope", "intercept", "r", "p", "runs_kept", "runs_discarded"] {
+        assert!(fit[key].is_number(), "{key} of {fit}");
+    }
+    assert_eq!(fit["runs_kept"], 4);
+    let table = std::fs::read_to_string(out.join("results.csv")).unwrap();
+    assert_eq!(table.lines().count(), 9, "a heading and eight runs");
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(
+        page.contains("quick") && page.contains("pudica run tiny.toml"),
+        "the page labels its scale and its command"
+    );
+
+    let again = pudica(folder.path(), &["run", "tiny.toml", "--out", "out", "--json"]);
+    let events = events(&text(&again.stdout));
+    assert_eq!(events[0]["event"], "sweep_started");
+    assert_eq!(events[0]["finished"], 8);
+    assert!(events.iter().all(|event| event["event"] != "run_started"), "a finished run was repeated");
+    assert!(pudica(folder.path(), &["report", "out"]).status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
+    let folder = folder();
+    let arguments = |out: &'static str| {
+        ["run", "tiny.toml", "train.steps=30000", "n=3", "target=parity", "--out", out, "--jobs", "1"]
+    };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
+        .args(arguments("stopped"))
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Once the first run has begun, but well before both end.
+    let runs = folder.path().join("stopped/runs");
+    for _ in 0..400 {
+        if runs.is_dir() && std::fs::read_dir(&runs).unwrap().next().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "stopped before the end, with its own code");
+
+    let resumed = pudica(folder.path(), &arguments("stopped"));
+    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
+    assert!(pudica(folder.path(), &arguments("straight")).status.success());
+    let rows = |out: &str| {
+        let table = std::fs::read_to_string(folder.path().join(out).join("results.csv")).unwrap();
+        let heading: Vec<String> = table.lines().next().unwrap().split(',').map(String::from).collect();
+        let measured = heading.iter().position(|name| name == "eval_loss").unwrap();
+        let seconds = heading.iter().position(|name| name == "seconds").unwrap();
+        table
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let cells =
+                    line.split(',').enumerate().filter(|(i, _)| *i != seconds).map(|(_, cell)| cell.to_string());
+                assert!(!line.split(',').nth(measured).unwrap().is_empty());
+                cells.collect::<Vec<_>>()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(rows("stopped"), rows("straight"));
+}
+
+/// What a crash leaves: a group killed at any moment, with whatever was on the disk then.
+#[cfg(unix)]
+#[test]
+fn a_killed_group_continues_to_the_same_numbers() {
+    let folder = folder();
+    let arguments = |out: &'static str| {
+        ["run", "tiny.toml", "train.steps=3000", "n=3", "--out", out, "--jobs", "1", "--together", "4"]
+    };
+    for wait in [150, 400] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
+            .args(arguments("killed"))
+            .current_dir(folder.path())
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        let _ = child.kill(); // SIGKILL; it may have ended already
+        child.wait().unwrap();
+    }
+    assert!(pudica(folder.path(), &arguments("killed")).status.success());
+    assert!(pudica(folder.path(), &["run", "tiny.toml", "train.steps=3000", "n=3", "--out", "alone"]).status.success());
+    let measures = |out: &str| -> Vec<Value> {
+        let mut runs: Vec<_> = std::fs::read_dir(folder.path().join(out).join("runs")).unwrap().collect();
+        runs.sort_by_key(|run| run.as_ref().unwrap().file_name());
+        runs.into_iter().map(|run| json(&run.unwrap().path().join("summary.json"))["measures"].clone()).collect()
+    };
+    assert_eq!(measures("killed").len(), 4);
+    assert_eq!(measures("killed"), measures("alone"));
+}
+
+#[test]
+fn a_loss_that_is_no_number_fails_one_run_and_the_sweep_goes_on() {
+    let folder = folder();
+    let output = pudica(folder.path(), &["run", "tiny.toml", "train.lr=1e30", "n=3", "--out", "out"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("4 failed"), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("step"), "{}", text(&output.stderr));
+}
+
+/// Whether there is a GPU here or not: nothing falls back silently, and nothing is left behind.
+#[test]
+fn a_gpu_is_used_or_missed() {
+    let folder = folder();
+    let output = pudica(folder.path(), &["run", "tiny.toml", "n=3", "--device", "cuda", "--out", "out"]);
+    let message = text(&output.stderr);
+    assert!(!message.contains("panicked"), "{message}");
+    match output.status.code() {
+        Some(0) => {
+            for run in std::fs::read_dir(folder.path().join("out/runs")).unwrap() {
+                let device = json(&run.unwrap().path().join("summary.json"))["device"].to_string();
+                assert!(device.contains("cuda"), "{device}");
+            }
+        }
+        code => {
+            assert_eq!(code, Some(2), "{message}");
+            assert!(message.contains("cuda"), "{message}");
+            assert!(!folder.path().join("out").exists());
+        }
+    }
+}
+
+#[test]
+fn list_and_show() {
+    let folder = folder();
+    let list = text(&pudica(folder.path(), &["list"]).stdout);
+    for name in [
+        "length-scaling",
+        "long-lengths",
+        "tradeoff",
+        "tradeoff-lengths",
+        "dynamics",
+        "dynamics-long",
+        "generalization",
+        "scratchpad",
+    ] {
+        assert!(list.contains(&format!("hahn/{name} ")), "{name}");
+    }
+    let paper = pudica(folder.path(), &["show", "hahn/length-scaling", "--scale", "paper", "--no-estimate", "--json"]);
+    let plan: Value = serde_json::from_slice(&paper.stdout).unwrap();
+    assert_eq!(plan["runs"].as_array().unwrap().len(), 1080);
+    let tiny = printed(folder.path(), &["show", "tiny.toml"]);
+    assert!(tiny.contains("time here") && tiny.contains("8, 240 training steps"), "{tiny}");
+    assert!(tiny.contains("target = parity, first") && tiny.contains("n = 3, 4"), "{tiny}");
+}
+
+#[test]
+fn bad_input_gets_one_sentence() {
+    let folder = folder();
+    std::fs::write(folder.path().join("wrong.toml"), TINY.replace("train.lr", "train.learning_rate")).unwrap();
+    for (arguments, part) in [
+        (&["run", "hahn/length-scalin"][..], "did you mean `hahn/length-scaling`"),
+        (&["run", "tiny.toml", "model.head=3"], "did you mean `model.heads`"),
+        (&["run", "tiny.toml", "model.heads=3"], "heads"),
+        (&["run", "tiny.toml", "n=0"], "n"),
+        (&["run", "tiny.toml", "train.batch=0"], "batch"),
+        (&["run", "tiny.toml", "target=parit"], "parity"),
+        (&["run", "tiny.toml", "nonsense"], "key=value"),
+        (&["run", "tiny.toml", "--scale", "huge"], "huge"),
+        (&["run", "wrong.toml"], "train.learning_rate"),
+        (&["run", "missing.toml"], "missing.toml"),
+        (&["run", "tiny.toml", "--device", "cuda", "--reference"], "--features torch"),
+        (
+            &["run", "hahn/scratchpad", "--device", "cuda"],
+            "the encoder-decoder computes on a GPU only through LibTorch",
+        ),
+        (&["run", "tiny.toml", "--dtype", "f16"], "tf32"),
+        (&["run", "tiny.toml", "--dtype", "tf32"], "tf32 is a GPU's"),
+        (&["run", "tiny.toml", "--device", "cuda", "--dtype", "tf32", "--reference"], "have no tf32"),
+        (&["run", "tiny.toml", "--precision", "f64"], "--dtype f64"),
+        (&["run", "vasudeva/grokking", "--dtype", "f64"], "have f32 only"),
+        (&["run", "hahn/scratchpad", "--reference"], "leave --reference out"),
+        (&["run", "tiny.toml", "model.d=1000000000"], "model.d: must be at most 65536"),
+        (&["run", "tiny.toml", "train.batch=16777216", "n=30", "model.d=4096"], "GB are free"),
+        (&["run", "tiny.toml", "measure.draws=1000000000000"], "at most 1000000"),
+        (&["run", "vasudeva/grokking", "operation=sin(a)"], "such as a+b"),
+        (&["show", "vasudeva/grokking", "modulus=1000"], "from 2 to 300"),
+        (&["run", "vasudeva/synthetic", "data=3:5:1:16:20"], "vocabulary of at least 34"),
+        (&["run", "vasudeva/synthetic", "seeds=3"], "did you mean `seed`?"),
+        (&["run", "synthetic"], "did you mean `vasudeva/synthetic`?"),
+        (&["run", "vasudeva/mnist"], "pudica data fetch mnist"),
+        (&["run", "tiny.toml", "--together", "0"], "0"),
+        (&["run", "tiny.toml", "--jobs", "0"], "0"),
+        (&["report", "nowhere"], "nowhere"),
+    ] {
+        let output = pudica(folder.path(), arguments);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part), "{arguments:?}: {message}");
+        assert!(!message.contains("panicked"), "{arguments:?}: {message}");
+    }
+}

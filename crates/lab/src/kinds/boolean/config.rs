@@ -1,0 +1,233 @@
+//! The settings of one run: train a network on a Boolean function, perhaps tracking measures on the way, then measure it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::kinds::{Configuration, Documented, choices, documented};
+use crate::settings::Settings;
+
+documented! {
+    /// All settings of one run that learns a Boolean function.
+    pub struct RunConfig {
+        /// The function to learn: `parity`, `majority`, `first`, `mean`, `random:SEED`, `kparity:K`, `run:ID` (the truth table
+        /// labelled by another finished run) or `completion:SEED:SIZE:SET_SEED:TARGET` (random, but agreeing with TARGET on a
+        /// training set).
+        pub target: String,
+        /// Length of the input strings, in bits.
+        pub n: usize,
+        /// Names every random choice of the run: initial weights, batches, noise.
+        pub seed: u64,
+        /// The network.
+        pub model: ModelConfig,
+        /// How it is trained.
+        pub train: TrainConfig,
+        /// How convergence is judged after training.
+        pub eval: EvalConfig,
+        /// What is measured after training.
+        pub measure: MeasureConfig,
+        /// What is measured during training.
+        pub track: TrackConfig,
+    }
+}
+
+documented! {
+    /// The network that learns.
+    pub struct ModelConfig {
+        /// One answer read at the last position, or a scratchpad with one answer per position.
+        pub kind: ModelKind,
+        /// Width of the residual stream.
+        pub d: usize,
+        /// Layers (of the encoder, and as many again of the decoder where there is one).
+        pub layers: usize,
+        /// Attention heads per layer; must divide `d`.
+        pub heads: usize,
+        /// Width of the feed-forward block; 0 means as wide as `d`.
+        pub ff: usize,
+        /// How token and position embeddings are put together.
+        pub embed: Embed,
+        /// Whether all layers start from the same weights, as PyTorch's `TransformerEncoder` does.
+        pub same_init: bool,
+        /// The weights it starts from: `random` (named by the run's seed), or `construct:FUNCTION` (built by hand, see
+        /// `pudica construct`), or `construct:FUNCTION:GAIN`.
+        #[serde(default = "random_start", skip_serializing_if = "is_random_start")]
+        pub start: String,
+    }
+}
+
+/// The default of `model.start`.
+pub(super) const RANDOM_START: &str = "random";
+
+fn random_start() -> String {
+    RANDOM_START.into()
+}
+
+fn is_random_start(start: &str) -> bool {
+    start == RANDOM_START
+}
+
+/// Which architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// Post-norm encoder, linear head on the last position.
+    Encoder,
+    /// Encoder and causal decoder that writes the parity of every prefix (a scratchpad).
+    EncoderDecoder,
+}
+
+/// How token and position embeddings are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Embed {
+    /// Two halves of width d/2 side by side.
+    Concat,
+    /// Two full-width vectors summed.
+    Add,
+}
+
+documented! {
+    /// AdamW on the mean squared error.
+    pub struct TrainConfig {
+        /// Learning rate.
+        pub lr: f64,
+        /// Decoupled weight decay, on all parameters.
+        pub weight_decay: f64,
+        /// Decay of the gradient's running mean.
+        pub beta1: f64,
+        /// Decay of the gradient's running square.
+        pub beta2: f64,
+        /// Added to the denominator of the update.
+        pub eps: f64,
+        /// Batch size: strings per step.
+        pub batch: usize,
+        /// Training steps.
+        pub steps: u64,
+        /// 0: fresh uniform strings every step. Otherwise the batches are drawn from a fixed random set of this many strings.
+        pub set_size: usize,
+        /// Which random set, where `set_size` is not 0.
+        pub set_seed: u64,
+    }
+}
+
+documented! {
+    /// Judging convergence.
+    pub struct EvalConfig {
+        /// Fresh batches of `train.batch` strings. When they would hold more strings than exist, every string is taken once.
+        pub batches: usize,
+        /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
+        pub converged_below: f64,
+    }
+}
+
+documented! {
+    /// Measuring the trained network.
+    pub struct MeasureConfig {
+        /// Standard deviation of the weight noise of sharpness.
+        pub rho: f64,
+        /// Noise draws per batch.
+        pub draws: usize,
+        /// Batches for sharpness and blowup.
+        pub batches: usize,
+        /// Whether squared measures are multiplied by 4, as for outputs in {-1, +1} instead of {0, 1}.
+        pub plus_minus_one: bool,
+        /// Strings sampled for the sensitivity of the trained network where the whole cube is too large; 0: not measured.
+        pub sensitivity_samples: usize,
+        /// Not 0: sharpness is also measured on this random set alone (it is the `train.set_size` of another run).
+        pub set_size: usize,
+        /// Which random set, where `set_size` is not 0.
+        pub set_seed: u64,
+        /// Noise draws on that set.
+        pub set_draws: usize,
+    }
+}
+
+documented! {
+    /// Measuring during training, on one fixed batch.
+    pub struct TrackConfig {
+        /// Steps between two measurements; 0: no tracking.
+        pub every: u64,
+        /// Noise draws for sharpness.
+        pub draws: usize,
+        /// The training has converged at the first tracked step whose loss is below this; curves are aligned there.
+        pub converged_below: f64,
+    }
+}
+
+/// Every default, in one place: the common settings of Hahn & Rofin (2024), Table 1 and their released code.
+impl Default for RunConfig {
+    fn default() -> Self {
+        RunConfig {
+            target: "parity".into(), // the function the paper is about
+            n: 10,                   // short enough to converge everywhere; every recipe sets its own
+            seed: 0,
+            model: ModelConfig {
+                kind: ModelKind::Encoder,
+                d: 128,               // Table 1
+                layers: 2,            // Table 1
+                heads: 2,             // Table 1
+                ff: 0,                // the code's feed-forward is as wide as d, not 4d
+                embed: Embed::Concat, // the code concatenates (the paper's text adds)
+                same_init: true,      // PyTorch deep-copies one layer into the stack
+                start: random_start(),
+            },
+            train: TrainConfig {
+                lr: 3e-4,          // Table 1
+                weight_decay: 0.1, // Table 1
+                beta1: 0.9,        // PyTorch's AdamW
+                beta2: 0.999,      // PyTorch's AdamW
+                eps: 1e-8,         // PyTorch's AdamW
+                batch: 1024,       // Table 1
+                steps: 10_000,     // Table 1
+                set_size: 0,       // fresh uniform strings
+                set_seed: 0,
+            },
+            eval: EvalConfig {
+                batches: 1000,         // the code's; about a million strings
+                converged_below: 1e-3, // Section 7.1: other runs are discarded
+            },
+            measure: MeasureConfig {
+                rho: 0.02,                 // Table 1
+                draws: 10,                 // the code's
+                batches: 1000,             // the code's
+                plus_minus_one: true,      // the paper reports on the {-1, +1} scale of its theory
+                sensitivity_samples: 4096, // only used above n = 20; standard error about 1 % for PARITY-like functions
+                set_size: 0,               // only the generalisation recipe asks for it
+                set_seed: 0,
+                set_draws: 100, // the code's
+            },
+            track: TrackConfig {
+                every: 0,              // only the dynamics recipes track
+                draws: 500,            // the code's
+                converged_below: 1e-2, // Figs 3 and 12 are aligned at the first loss below 0.01
+            },
+        }
+    }
+}
+
+choices!(ModelKind: "encoder", "encoder-decoder");
+choices!(Embed: "concat", "add");
+
+impl Configuration for RunConfig {
+    fn resolve(settings: &Settings) -> Result<Self> {
+        settings.check_choice("model.kind", ModelKind::CHOICES)?;
+        settings.check_choice("model.embed", Embed::CHOICES)?;
+        let mut config: RunConfig = settings.read()?;
+        config.model.ff = config.ff();
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::of(self);
+        // Left out of the JSON when it is the default, but a setting all the same.
+        settings.or_insert("model", "start", &self.model.start);
+        settings
+    }
+}
+
+impl RunConfig {
+    /// The feed-forward width, with 0 resolved.
+    pub fn ff(&self) -> usize {
+        if self.model.ff == 0 { self.model.d } else { self.model.ff }
+    }
+}

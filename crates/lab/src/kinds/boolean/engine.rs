@@ -1,0 +1,138 @@
+//! What networks are computed on. The choice of engine is made here and nowhere else.
+
+use std::thread::available_parallelism;
+
+use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
+use pudica_nn::{Architecture, Device};
+
+use super::training::BooleanTraining;
+use super::{KIND, ModelKind, Rates, RunConfig, architecture, check_fits};
+use crate::compute::Compute;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+/// Trains and measures networks: encoders on the fast lane, together; other networks on burn, one at a time.
+#[derive(Clone, Debug)]
+pub struct BooleanExperiment {
+    /// At most this many runs in lock-step, instead of as many as suit the device.
+    together: Option<usize>,
+    /// What all runs compute on where their settings do not say.
+    compute: Compute,
+}
+
+impl BooleanExperiment {
+    /// On whatever each run's settings say.
+    pub fn new(together: Option<usize>) -> BooleanExperiment {
+        BooleanExperiment { together, compute: KIND.abilities.default_compute() }
+    }
+
+    /// On this, where settings do not say.
+    pub fn on(self, compute: &Compute) -> BooleanExperiment {
+        BooleanExperiment { compute: compute.clone(), ..self }
+    }
+
+    /// The most its device does per second, measured now; for a GPU only.
+    pub fn ceilings(&self) -> Result<Option<Rates>> {
+        if self.compute.device == "cpu" {
+            return Ok(None);
+        }
+        let Ceilings { copy_bytes_per_second, product_flops_per_second } = ceilings(precision(&self.compute))?;
+        Ok(Some(Rates { bytes: copy_bytes_per_second, flops: product_flops_per_second }))
+    }
+
+    /// So many networks like this one, with seeds 0, 1, ..., for timing.
+    pub(super) fn trial_of(&self, config: &RunConfig, replicas: usize) -> Result<BooleanTraining> {
+        // What is learnt does not matter for the time, and the labels of another run may not be there yet.
+        let runs = (0..replicas as u64).map(|seed| RunConfig { target: "parity".into(), seed, ..config.clone() });
+        BooleanTraining::trial(self, runs.collect())
+    }
+
+    /// Groups trained side by side: one per core on the CPU, one on a GPU.
+    pub(super) fn jobs(&self) -> usize {
+        if self.compute.device == "cuda" { 1 } else { available_parallelism().map_or(1, usize::from) }
+    }
+
+    /// Refuses a run whose device is not there, or whose network does not fit into this machine's memory.
+    pub(super) fn check(&self, settings: &Settings) -> Result<()> {
+        let config: RunConfig = settings.read()?;
+        let compute = self.compute_of(settings);
+        if compute.device == "cpu" {
+            check_fits(&config, &compute.dtype, 1)?;
+        }
+        self.most_together(settings).map(|_| ())
+    }
+
+    pub(super) fn compute_of(&self, settings: &Settings) -> Compute {
+        settings.compute().unwrap_or_else(|| self.compute.clone())
+    }
+
+    /// How many runs like this one may train in lock-step.
+    pub(super) fn most_together(&self, settings: &Settings) -> Result<usize> {
+        let (config, compute) = (settings.read()?, self.compute_of(settings));
+        let fitting = match (shape(&config, &compute), compute.device.as_str()) {
+            (None, _) => return burn_device(&config, &compute).map(|_| 1),
+            // On two cores, 70 runs side by side and in groups of 14 took the same processor time: nothing is gained together.
+            (Some(_), "cpu") => return Ok(self.together.unwrap_or(1)),
+            (Some(shape), _) => gpu_replicas(&shape, precision(&compute))?,
+        };
+        Ok(self.together.map_or(fitting, |most| most.min(fitting)))
+    }
+
+    /// An engine for runs that train in lock-step, of which `config` is one.
+    pub(super) fn engine(
+        &self,
+        config: &RunConfig,
+        compute: &Compute,
+        members: Vec<Member>,
+    ) -> Result<Box<dyn Engine>> {
+        let precision = precision(compute);
+        Ok(match (shape(config, compute), compute.device.as_str()) {
+            (None, _) => {
+                one_by_one(&architecture(config), config.train.batch, members, &burn_device(config, compute)?)?
+            }
+            (Some(shape), "cpu") => cpu(shape, members, precision)?,
+            (Some(shape), _) => gpu(shape, members, precision)?,
+        })
+    }
+
+    /// What runs without settings of their own compute on.
+    pub(super) fn own_compute(&self) -> &Compute {
+        &self.compute
+    }
+}
+
+fn precision(compute: &Compute) -> Precision {
+    match compute.dtype.as_str() {
+        "tf32" => Precision::Tf32,
+        "f64" => Precision::F64,
+        _ => Precision::F32,
+    }
+}
+
+/// The shape of a run's network, if it goes on the fast lane.
+fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
+    match architecture(config) {
+        Architecture::Encoder(encoder) if compute.engine != "reference" => {
+            Some(Shape { encoder, batch: config.train.batch })
+        }
+        _ => None,
+    }
+}
+
+/// Where burn computes: on a GPU only through LibTorch.
+fn burn_device(config: &RunConfig, compute: &Compute) -> Result<Device> {
+    let what = match config.model.kind {
+        ModelKind::Encoder => "the reference network",
+        ModelKind::EncoderDecoder => "the encoder-decoder",
+    };
+    let device = match compute.device.as_str() {
+        "cpu" => Device::cpu(),
+        _ => Device::parse("cuda")
+            .map_err(|error| Error::Other(format!("{what} computes on a GPU only through LibTorch; {error}")))?,
+    };
+    match precision(compute) {
+        Precision::F32 => Ok(device),
+        Precision::F64 => Ok(device.double()),
+        Precision::Tf32 => Err(Error::setting("compute.dtype", format!("{what} has no tf32; use f32 or f64"))),
+    }
+}

@@ -1,0 +1,223 @@
+//! Which measures are taken of networks, on which strings, and what they are called in the results.
+
+use pudica_data::{Batch, Bits, Stream, TrainingSet};
+use pudica_ensemble::{Engine, Strings};
+use pudica_nn::{Device, Network};
+use pudica_probe::{
+    BlowupTotals, Estimate, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity, parameter_norm,
+    sharpness,
+};
+use serde_json::{Map, Value, json};
+
+use super::interruptible::{check, interruptible};
+use super::training::{BooleanTraining, NetworkRun};
+use super::{ModelKind, RunConfig, architecture, work};
+use crate::error::Result;
+use crate::experiment::Measured;
+use crate::stop::Progress;
+
+/// The whole cube is enumerated up to this length.
+const LARGEST_CUBE: usize = 20;
+
+/// Strings the scratchpad is decoded on at a time, between two looks at whether to stop.
+const DECODED_AT_ONCE: usize = 16;
+
+/// The measures followed during training, all on one fixed batch for each run.
+pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Result<Vec<Map<String, Value>>> {
+    // What decides how much is measured is the same for all runs in lock-step.
+    let config = training.runs[0].config.clone();
+    let per_string = work::of_pass(&config) / config.train.batch as f64;
+    interruptible(training.engine.as_mut(), progress, per_string, |engine| {
+        let batch = Strings::Fresh { rows: config.train.batch, purpose: "track", index: 0 };
+        let evaluations = evaluate(engine, [batch], true)?;
+        // Fresh directions at every step, so that the curve's wiggles are not those of one draw.
+        let purpose = format!("track-sharpness {}", engine.steps());
+        let noise = SharpnessConfig { draws: config.track.draws, ..noise(&config) };
+        let sharpness = sharpness(engine, [batch], &noise, &purpose)?;
+        let blowups = blowup(engine, [batch], true)?;
+        let mut lines = Vec::new();
+        for replica in 0..engine.replicas() {
+            let mut line = Measures::default();
+            line.value("loss", evaluations[replica].loss.mean);
+            line.value("accuracy", evaluations[replica].accuracy.mean);
+            line.estimate("sharpness", &sharpness[replica].loss_rise);
+            line.estimate("output_shift", &sharpness[replica].output_shift);
+            line.value("blowup", blowups[replica].code.total.product_of_max.mean);
+            line.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
+            lines.push(line.0);
+        }
+        Ok(lines)
+    })
+}
+
+/// The measures taken after training, of all runs that are not lost.
+pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress) -> Result<Vec<Option<Measured>>> {
+    let runs = &training.runs;
+    let config = &runs[0].config;
+    let per_string = work::of_pass(config) / config.train.batch as f64;
+    interruptible(training.engine.as_mut(), progress, per_string, |engine| {
+        let mut all: Vec<Results> = runs.iter().map(|_| Results::default()).collect();
+        let losses = evaluations(runs, engine, &mut all)?;
+        sharpnesses(runs, engine, &mut all)?;
+
+        let (cube, exact) = cube(config, config.measure.batches)?;
+        let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
+        for (results, blowups) in all.iter_mut().zip(found) {
+            results.measures.totals("blowup", &blowups.code.total);
+            results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
+            for (part, totals) in &blowups.code.parts {
+                results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
+            }
+            results.detail.insert("blowup".into(), json!(blowups));
+        }
+        for (replica, results) in all.iter_mut().enumerate() {
+            results.measures.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
+        }
+        if config.measure.sensitivity_samples > 0 {
+            let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
+            let found = network_sensitivity(engine, config.n, config.measure.sensitivity_samples, &seeds)?;
+            for ((results, found), run) in all.iter_mut().zip(found).zip(runs) {
+                let Some(found) = found else { continue };
+                let own = if run.task.target().is_boolean() { &found.boolean } else { &found.real };
+                results.measures.estimate("average_sensitivity", own);
+                results.measures.estimate("average_sensitivity_real", &found.real);
+                results.detail.insert("sensitivity".into(), json!(found));
+            }
+        }
+        if config.model.kind == ModelKind::EncoderDecoder {
+            for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
+                results.measures.estimate("decode_accuracy", &decode(run, engine, replica, progress)?);
+            }
+        }
+        let finish = |((results, loss), run): ((Results, f64), &NetworkRun)| {
+            let converged = loss < run.config.eval.converged_below;
+            run.lost.is_none().then_some(Measured { converged, measures: results.measures.0, detail: results.detail })
+        };
+        Ok(all.into_iter().zip(losses).zip(runs).map(finish).collect())
+    })
+}
+
+/// How well the networks do; returns the losses by which convergence is judged.
+fn evaluations(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<Vec<f64>, ProbeError> {
+    let config = &runs[0].config;
+    let (cube, exact) = cube(config, config.eval.batches)?;
+    let found = evaluate(engine, batches(config, &cube, "evaluate", config.eval.batches), exact)?;
+    for (results, evaluation) in all.iter_mut().zip(&found) {
+        results.measures.estimate("eval_loss", &evaluation.loss);
+        results.measures.estimate("eval_accuracy", &evaluation.accuracy);
+    }
+    let sets: Vec<Bits> = runs.iter().filter_map(|run| Some(run.task.training_set()?.strings().clone())).collect();
+    if sets.is_empty() {
+        return Ok(found.iter().map(|evaluation| evaluation.loss.mean).collect());
+    }
+    let fits = evaluate(engine, [Strings::Each(&sets)], true)?;
+    for (results, fit) in all.iter_mut().zip(&fits) {
+        results.measures.value("train_loss", fit.loss.mean);
+        results.measures.value("train_accuracy", fit.accuracy.mean);
+    }
+    // A run that saw only some strings has converged when it fits those; beyond them it generalises as it will.
+    Ok(fits.iter().map(|fit| fit.loss.mean).collect())
+}
+
+/// Sharpness on fresh strings, and on a set of strings where that is asked for.
+fn sharpnesses(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let config = &runs[0].config;
+    let fresh = batches(config, &[], "sharpness", config.measure.batches);
+    for (results, found) in all.iter_mut().zip(sharpness(engine, fresh, &noise(config), "sharpness-noise")?) {
+        results.measures.estimate("sharpness", &found.loss_rise);
+        results.measures.estimate("output_shift", &found.output_shift);
+    }
+    if config.measure.set_size > 0 {
+        let set = |run: &NetworkRun| {
+            TrainingSet::draw(run.config.measure.set_size, run.config.n, run.config.measure.set_seed)
+        };
+        let sets: Vec<Bits> =
+            runs.iter().map(|run| Ok(set(run)?.strings().clone())).collect::<Result<_, ProbeError>>()?;
+        let noise = SharpnessConfig { draws: config.measure.set_draws, ..noise(config) };
+        let found = sharpness(engine, [Strings::Each(&sets)], &noise, "set-sharpness-noise")?;
+        for (results, found) in all.iter_mut().zip(found) {
+            results.measures.estimate("set_sharpness", &found.loss_rise);
+        }
+    }
+    Ok(())
+}
+
+/// The accuracy of a network's last answer when it writes the scratchpad itself.
+fn decode(run: &NetworkRun, engine: &dyn Engine, replica: usize, progress: &Progress) -> Result<Estimate, ProbeError> {
+    let (config, weights) = (&run.config, engine.state(replica)?.weights);
+    let network = Network::new(&architecture(config), weights, &Device::cpu())?;
+    let strings = Bits::uniform(config.train.batch, config.n, &mut Stream::new(config.seed, "decode", 0))?;
+    let mut right = Vec::with_capacity(strings.rows());
+    for piece in strings.pieces(DECODED_AT_ONCE) {
+        check(progress)?;
+        let Batch { strings, labels } = run.task.label(piece)?;
+        let outputs = network.decode(&strings)?;
+        let last = config.n - 1;
+        for (output, label) in outputs.chunks_exact(config.n).zip(labels.chunks_exact(config.n)) {
+            right.push(f64::from((output[last] > 0.5) == (label[last] > 0.5)));
+        }
+    }
+    Ok(Estimate::sampled(&right.into_iter().collect()))
+}
+
+/// Every string once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.
+fn cube(config: &RunConfig, count: usize) -> Result<(Vec<Bits>, bool), ProbeError> {
+    let (rows, n) = (config.train.batch, config.n);
+    if n > LARGEST_CUBE || 1 << n > rows.saturating_mul(count) {
+        return Ok((Vec::new(), false));
+    }
+    // Pieces of equal size: a power of two, as the cube is.
+    let piece = 1usize << rows.min(1 << n).ilog2();
+    Ok((Bits::cube(n)?.pieces(piece).collect(), true))
+}
+
+/// These strings, if there are any, for all networks; else `count` fresh batches for each.
+fn batches<'a>(
+    config: &RunConfig,
+    shared: &'a [Bits],
+    purpose: &'a str,
+    count: usize,
+) -> Box<dyn Iterator<Item = Strings<'a>> + 'a> {
+    let rows = config.train.batch;
+    match shared.is_empty() {
+        false => Box::new(shared.iter().map(Strings::Shared)),
+        true => Box::new((0..count as u64).map(move |index| Strings::Fresh { rows, purpose, index })),
+    }
+}
+
+fn noise(config: &RunConfig) -> SharpnessConfig {
+    let measure = &config.measure;
+    SharpnessConfig { rho: measure.rho, draws: measure.draws, plus_minus: measure.plus_minus_one }
+}
+
+/// What is found out about a network.
+#[derive(Default)]
+struct Results {
+    measures: Measures,
+    /// Larger results.
+    detail: Map<String, Value>,
+}
+
+/// Measures by name, in the order taken.
+#[derive(Default)]
+struct Measures(Map<String, Value>);
+
+impl Measures {
+    fn value(&mut self, name: &str, value: f64) {
+        self.0.insert(name.into(), value.into());
+    }
+
+    fn estimate(&mut self, name: &str, estimate: &Estimate) {
+        self.value(name, estimate.mean);
+        if let Some(error) = estimate.std_error {
+            self.value(&format!("{name}_std_error"), error);
+        }
+    }
+
+    fn totals(&mut self, name: &str, totals: &BlowupTotals) {
+        self.estimate(name, &totals.product_of_max);
+        self.value(&format!("{name}_product_of_mean"), totals.product_of_mean.mean);
+        self.value(&format!("{name}_sum_of_max"), totals.sum_of_max.mean);
+        self.value(&format!("{name}_sum_of_mean"), totals.sum_of_mean.mean);
+    }
+}

@@ -1,0 +1,157 @@
+//! Kind `boolean`: transformers that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
+
+mod config;
+mod engine;
+mod interruptible;
+mod lockstep;
+mod measure;
+mod size;
+mod start;
+mod target;
+mod timing;
+mod training;
+mod validate;
+mod work;
+
+use std::path::Path;
+
+use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
+
+use crate::compute::{Abilities, Machine};
+use crate::error::{Error, Result};
+use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
+use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, resolve_as};
+use crate::plan::Plan;
+use crate::settings::Settings;
+
+pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use engine::BooleanExperiment;
+pub use pudica_ensemble::Precision;
+pub use size::check_fits;
+pub use timing::{Rates, Timing, time};
+pub use validate::TargetName;
+
+/// The kind.
+pub static KIND: Kind = Kind {
+    name: "boolean",
+    about: "transformers that learn Boolean functions",
+    abilities: Abilities {
+        devices: &["cpu", "cuda"],
+        dtypes: &["f32", "tf32", "f64"],
+        engines: &["standard", "reference"],
+        data: false,
+        jobs: true,
+        together: true,
+    },
+    figures: "runs",
+    naming: &["target", "n", "seed"],
+    headline: &["eval_loss", "sharpness"],
+    defaults: defaults_of::<RunConfig>,
+    documentation: documentation_of::<RunConfig>,
+    resolve,
+    canonical: canonical_as::<RunConfig>,
+    teacher,
+    open,
+};
+
+fn resolve(settings: &Settings) -> Result<Settings> {
+    let resolved = resolve_as::<RunConfig>(settings)?;
+    let Some(compute) = settings.compute() else { return Ok(resolved) };
+    let encoder = resolved.text("model.kind") == "encoder";
+    let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
+    match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
+        ("cpu", "tf32", _) => {
+            refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
+        }
+        (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
+        (_, "tf32", _) if !encoder => refuse("compute.dtype", "the encoder-decoder has no tf32; use f32 or f64"),
+        (_, _, "reference") if !encoder => refuse(
+            "compute.engine",
+            "the encoder-decoder has no other engine than the reference; leave --reference out",
+        ),
+        _ => Ok(resolved),
+    }
+}
+
+fn teacher(settings: &Settings) -> Option<String> {
+    match TargetName::parse(&settings.text("target")) {
+        Ok(TargetName::Run(id)) => Some(id),
+        _ => None,
+    }
+}
+
+fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
+    let compute = plan.runs.first().and_then(|run| run.settings.compute());
+    let compute = compute.unwrap_or_else(|| KIND.abilities.default_compute());
+    let experiment = BooleanExperiment::new(machine.together).on(&compute);
+    // A device that is not there, and a network that does not fit, are told before anything is written.
+    for run in &plan.runs {
+        experiment.check(&run.settings)?;
+    }
+    Ok(Box::new(experiment))
+}
+
+impl Experiment for BooleanExperiment {
+    fn default_jobs(&self) -> usize {
+        self.jobs()
+    }
+
+    fn lockstep(&self, settings: &Settings) -> Result<Lockstep> {
+        let (key, most) = (lockstep::key(settings)?, self.most_together(settings)?);
+        Ok(Lockstep { key, most })
+    }
+
+    fn work(&self, settings: &Settings) -> Result<Work> {
+        Ok(work::work(&settings.read()?))
+    }
+
+    fn step_of(&self, settings: &Settings, checkpoint: &[u8]) -> Result<u64> {
+        Ok(TrainingState::from_bytes(&architecture(&settings.read()?), checkpoint)?.step)
+    }
+
+    fn refuse_teacher(&self, teacher: &Teacher) -> Option<String> {
+        let on_set = teacher.settings.number("train.set_size") > 0.0;
+        let fits = teacher.summary.measure("train_accuracy") == Some(1.0);
+        (on_set && !fits).then(|| "does not fit its training set exactly".into())
+    }
+
+    fn begin(&self, runs: &[RunStart]) -> Result<Box<dyn Training + '_>> {
+        Ok(Box::new(training::BooleanTraining::begin(self, runs)?))
+    }
+
+    fn trial(&self, settings: &Settings, replicas: usize) -> Result<Box<dyn Training + '_>> {
+        let compute = settings.compute().unwrap_or_else(|| KIND.abilities.default_compute());
+        Ok(Box::new(self.clone().on(&compute).trial_of(&settings.read()?, replicas)?))
+    }
+}
+
+/// The network a run's settings describe.
+pub fn architecture(config: &RunConfig) -> Architecture {
+    let embed = match config.model.embed {
+        Embed::Concat => pudica_nn::Embed::Concat,
+        Embed::Add => pudica_nn::Embed::Add,
+    };
+    let (n, d, layers, heads, ff) = (config.n, config.model.d, config.model.layers, config.model.heads, config.ff());
+    match config.model.kind {
+        ModelKind::Encoder => {
+            let same_init = config.model.same_init;
+            Architecture::Encoder(EncoderConfig { n, d, layers, heads, ff, embed, same_init })
+        }
+        ModelKind::EncoderDecoder => {
+            Architecture::EncoderDecoder(EncoderDecoderConfig { n, d, layers, heads, ff, embed })
+        }
+    }
+}
+
+fn adamw(config: &RunConfig) -> AdamWConfig {
+    let train = &config.train;
+    AdamWConfig { lr: train.lr, betas: (train.beta1, train.beta2), eps: train.eps, weight_decay: train.weight_decay }
+}
+
+/// The network a finished run has trained, on this machine's processor.
+fn trained(config: &RunConfig, weights: &Path) -> Result<Network> {
+    let architecture = architecture(config);
+    let bytes = std::fs::read(weights).map_err(Error::io("read", weights))?;
+    let weights = architecture.empty_weights()?.from_bytes(&bytes).map_err(|error| Error::damaged(weights, error))?;
+    Ok(Network::new(&architecture, weights, &Device::cpu())?)
+}

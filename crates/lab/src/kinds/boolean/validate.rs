@@ -1,0 +1,226 @@
+//! What can be run: every rule about settings, with the sentence a user reads when it is broken.
+
+use pudica_data::Target;
+
+use super::{Embed, ModelKind, RunConfig};
+use crate::error::{Error, Result};
+
+/// Truth tables are enumerated up to this length.
+pub const LONGEST_TABLE: usize = 20;
+
+/// A target's name, taken apart. What the plain ones compute is `pudica_data`'s business.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetName {
+    /// A named function: `parity`, `random:7`, ...
+    Named(String),
+    /// The truth table labelled by another run of the sweep.
+    Run(String),
+    /// A random function that agrees with another on a training set.
+    Completion {
+        /// Names the random values outside the training set.
+        seed: u64,
+        /// Strings in the training set.
+        set_size: usize,
+        /// Which training set.
+        set_seed: u64,
+        /// The function it agrees with there.
+        of: String,
+    },
+}
+
+impl TargetName {
+    /// Takes a target's name apart.
+    pub fn parse(text: &str) -> Result<TargetName> {
+        if let Some(id) = text.strip_prefix("run:") {
+            return Ok(TargetName::Run(id.to_string()));
+        }
+        let Some(rest) = text.strip_prefix("completion:") else {
+            return Ok(TargetName::Named(text.to_string()));
+        };
+        let parts: Vec<&str> = rest.splitn(4, ':').collect();
+        let parsed = match parts[..] {
+            [seed, size, set_seed, of] if !of.is_empty() => {
+                seed.parse().ok().zip(size.parse().ok()).zip(set_seed.parse().ok()).map(
+                    |((seed, set_size), set_seed)| TargetName::Completion {
+                        seed,
+                        set_size,
+                        set_seed,
+                        of: of.to_string(),
+                    },
+                )
+            }
+            _ => None,
+        };
+        parsed.ok_or_else(|| {
+            let problem =
+                format!("`{text}` should read completion:SEED:SIZE:SET_SEED:TARGET, as in completion:0:256:1:random:3");
+            Error::setting("target", problem)
+        })
+    }
+}
+
+impl RunConfig {
+    /// Checks every rule; the first one broken is the error.
+    pub fn validate(&self) -> Result<()> {
+        for (key, value, most) in [
+            ("n", self.n, 1 << 16),
+            ("model.d", self.model.d, 1 << 16),
+            ("model.layers", self.model.layers, 1024),
+            ("model.ff", self.model.ff, 1 << 20),
+            ("train.batch", self.train.batch, 1 << 24),
+            ("eval.batches", self.eval.batches, 1_000_000),
+            ("measure.batches", self.measure.batches, 1_000_000),
+            ("measure.draws", self.measure.draws, 1_000_000),
+            ("measure.set_draws", self.measure.set_draws, 1_000_000),
+            ("track.draws", self.track.draws, 1_000_000),
+        ] {
+            if value > most {
+                return Err(Error::setting(key, format!("must be at most {most}, not {value}")));
+            }
+        }
+        let rules: [(&str, bool, String); 18] = [
+            ("n", self.n >= 1, "strings need at least one bit".into()),
+            ("model.d", self.model.d >= 1, "the network needs a width of at least 1".into()),
+            ("model.layers", self.model.layers >= 1, "the network needs at least one layer".into()),
+            ("model.heads", self.model.heads >= 1, "attention needs at least one head".into()),
+            (
+                "model.heads",
+                self.model.heads >= 1 && self.model.d.is_multiple_of(self.model.heads),
+                format!(
+                    "{} heads do not divide the width d = {}; choose a divisor of it",
+                    self.model.heads, self.model.d
+                ),
+            ),
+            (
+                "model.d",
+                self.model.embed == Embed::Add || self.model.d.is_multiple_of(2),
+                format!("embed = \"concat\" needs an even width, but d = {}", self.model.d),
+            ),
+            ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
+            (
+                "train.steps",
+                self.train.steps >= 1 || self.starts_built(),
+                "training needs at least one step (only a network built by hand needs none)".into(),
+            ),
+            ("train.lr", positive(self.train.lr), format!("must be a positive number, not {}", self.train.lr)),
+            (
+                "train.weight_decay",
+                self.train.weight_decay >= 0.0 && self.train.weight_decay.is_finite(),
+                format!("must be 0 or more, not {}", self.train.weight_decay),
+            ),
+            (
+                "train.beta1",
+                (0.0..1.0).contains(&self.train.beta1),
+                format!("must lie in [0, 1), not {}", self.train.beta1),
+            ),
+            (
+                "train.beta2",
+                (0.0..1.0).contains(&self.train.beta2),
+                format!("must lie in [0, 1), not {}", self.train.beta2),
+            ),
+            ("train.eps", positive(self.train.eps), format!("must be a positive number, not {}", self.train.eps)),
+            (
+                "eval.converged_below",
+                positive(self.eval.converged_below),
+                format!("must be a positive number, not {}", self.eval.converged_below),
+            ),
+            ("eval.batches", self.eval.batches >= 1, "judging convergence needs at least one batch".into()),
+            ("measure.batches", self.measure.batches >= 1, "measuring needs at least one batch".into()),
+            ("measure.draws", self.measure.draws >= 2, "a standard error needs at least 2 noise draws a batch".into()),
+            ("measure.rho", positive(self.measure.rho), format!("must be a positive number, not {}", self.measure.rho)),
+        ];
+        if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
+            return Err(Error::setting(key, problem));
+        }
+        if self.track.every > 0 && self.track.draws < 2 {
+            return Err(Error::setting("track.draws", "a standard error needs at least 2 noise draws"));
+        }
+        if self.measure.set_size > 0 && self.measure.set_draws < 2 {
+            return Err(Error::setting("measure.set_draws", "a standard error needs at least 2 noise draws"));
+        }
+        self.check_start()?;
+        self.check_set("train.set_size", self.train.set_size)?;
+        self.check_set("measure.set_size", self.measure.set_size)?;
+        self.check_target()
+    }
+
+    fn check_set(&self, key: &str, size: usize) -> Result<()> {
+        if size > 0 && self.n < 63 && size as u64 > 1 << self.n {
+            let problem = format!(
+                "there are only {} strings of {} bits, so a set of {size} cannot be drawn",
+                1u64 << self.n,
+                self.n
+            );
+            return Err(Error::setting(key, problem));
+        }
+        Ok(())
+    }
+
+    fn check_target(&self) -> Result<()> {
+        let target = TargetName::parse(&self.target)?;
+        if self.model.kind == ModelKind::EncoderDecoder && self.target != "parity" {
+            let problem = format!(
+                "the encoder-decoder writes prefix parities, so its target must be parity, not {}",
+                self.target
+            );
+            return Err(Error::setting("target", problem));
+        }
+        if target != TargetName::Named(self.target.clone()) && self.n > LONGEST_TABLE {
+            let problem = format!(
+                "{} is a truth table, which is kept up to n = {LONGEST_TABLE}, but n = {}",
+                self.target, self.n
+            );
+            return Err(Error::setting("target", problem));
+        }
+        let named = match &target {
+            TargetName::Named(name) => name,
+            TargetName::Completion { of, .. } => of,
+            TargetName::Run(_) => return Ok(()),
+        };
+        Target::parse(named, self.n).map(|_| ()).map_err(|error| Error::setting("target", error.to_string()))
+    }
+}
+
+fn positive(x: f64) -> bool {
+    x > 0.0 && x.is_finite()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Configuration;
+    use serde_json::{Value, json};
+
+    fn refusal(pairs: &[(&str, Value)]) -> String {
+        let mut settings = RunConfig::default().settings();
+        for (key, value) in pairs {
+            settings.set(key, value.clone()).unwrap();
+        }
+        RunConfig::resolve(&settings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_are_valid() {
+        RunConfig::default().validate().unwrap();
+    }
+
+    #[test]
+    fn each_mistake_has_its_sentence() {
+        assert_eq!(refusal(&[("n", json!(0))]), "n: strings need at least one bit");
+        assert_eq!(refusal(&[("train.batch", json!(0))]), "train.batch: a batch needs at least one string");
+        let heads = refusal(&[("model.heads", json!(3))]);
+        assert_eq!(heads, "model.heads: 3 heads do not divide the width d = 128; choose a divisor of it");
+        assert!(refusal(&[("model.heads", json!(0))]).contains("at least one head"));
+        assert!(refusal(&[("train.lr", json!(0))]).contains("positive"));
+        assert!(refusal(&[("model.d", json!(5)), ("model.heads", json!(1))]).contains("even width"));
+        assert!(refusal(&[("n", json!(4)), ("train.set_size", json!(17))]).contains("only 16 strings"));
+        assert!(refusal(&[("model.kind", json!("encoder-decoder")), ("target", json!("first"))]).contains("prefix"));
+    }
+
+    #[test]
+    fn completion_names_are_taken_apart() {
+        let name = TargetName::parse("completion:5:256:1:random:3").unwrap();
+        assert_eq!(name, TargetName::Completion { seed: 5, set_size: 256, set_seed: 1, of: "random:3".into() });
+        assert!(TargetName::parse("completion:5:256").unwrap_err().to_string().contains("completion:SEED"));
+    }
+}

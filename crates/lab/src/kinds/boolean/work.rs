@@ -1,0 +1,122 @@
+//! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
+//! forward pass.
+
+use super::{ModelKind, RunConfig};
+use crate::experiment::Work;
+
+/// A backward pass costs about two forward passes.
+const STEP_IN_FORWARDS: f64 = 3.0;
+
+/// What a pass costs however small the network is (drawing strings, launching), in multiply-adds.
+const OVERHEAD: f64 = 1e6;
+
+/// The work of a run.
+pub(super) fn work(config: &RunConfig) -> Work {
+    let pass = of_pass(config);
+    Work {
+        steps: config.train.steps,
+        step: of_step(config),
+        line: pass * (config.track.draws + 3) as f64,
+        line_every: config.track.every,
+        line_at_start: config.track.every > 0,
+        measure: pass * passes_to_measure(config),
+    }
+}
+
+/// The work of one training step.
+fn of_step(config: &RunConfig) -> f64 {
+    let strings = match config.train.set_size {
+        0 => distinct(config, config.train.batch as f64),
+        set => (config.train.batch.min(set)) as f64,
+    };
+    STEP_IN_FORWARDS * multiply_adds(config, strings)
+}
+
+/// The work of one forward pass on a batch.
+pub(super) fn of_pass(config: &RunConfig) -> f64 {
+    multiply_adds(config, (config.train.batch as f64).min(cube(config)))
+}
+
+/// Forward passes, on batches as large as in training, that measuring takes.
+fn passes_to_measure(config: &RunConfig) -> f64 {
+    let (n, measure) = (config.n as f64, &config.measure);
+    let rows = (config.train.batch as f64).min(cube(config));
+    // Averages without noise take every string once when the batches would hold more; noise needs every pass.
+    let plain = |batches: usize| (batches as f64).min((cube(config) / rows).ceil());
+    let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
+    let on_set =
+        if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
+    let flips = match measure.sensitivity_samples as f64 {
+        0.0 => 0.0,
+        samples => cube(config).min(samples * (n + 1.0)) / rows,
+    };
+    plain(config.eval.batches) + plain(measure.batches) + noisy + on_set + flips
+}
+
+/// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
+pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
+    let size = if dtype == "f64" { 8.0 } else { 4.0 };
+    let (n, d, ff, layers) = (config.n as f64, config.model.d as f64, config.ff() as f64, config.model.layers as f64);
+    let weights = layers * (4.0 * d * d + 2.0 * d * ff) + (n + 2.0) * d;
+    let strings = (config.train.batch as f64).min(cube(config));
+    let activations = strings * n * (d + ff) * layers;
+    size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
+}
+
+/// Strings in all.
+fn cube(config: &RunConfig) -> f64 {
+    2f64.powi(config.n.min(60) as i32)
+}
+
+/// Distinct strings expected among `rows` uniform ones.
+fn distinct(config: &RunConfig, rows: f64) -> f64 {
+    let cube = cube(config);
+    -cube * (rows * (-1.0 / cube).ln_1p()).exp_m1()
+}
+
+/// Multiply-adds of one forward pass on `strings` distinct strings.
+fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
+    let (n, d, ff) = (config.n as f64, config.model.d as f64, config.ff() as f64);
+    let attention = n * 4.0 * d * d + 2.0 * n * n * d;
+    let feed_forward = n * 2.0 * d * ff;
+    let network = match (config.model.kind, config.model.layers as f64) {
+        // On the fast lane the first attention reads tables, and the last layer is computed at one position.
+        (ModelKind::Encoder, layers) => {
+            let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
+            let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
+            first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
+        }
+        // A decoder layer has a second attention.
+        (ModelKind::EncoderDecoder, layers) => layers * (3.0 * attention + 2.0 * feed_forward),
+    };
+    strings * network + OVERHEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_grows_as_the_settings_do() {
+        let small = RunConfig::default();
+        let mut large = small.clone();
+        large.train.steps *= 2;
+        assert_eq!(work(&large).until(large.train.steps), 2.0 * work(&small).until(small.train.steps));
+        large.measure.draws += 10;
+        assert!(work(&large).measure > work(&small).measure);
+        // n = 10 has 1,024 strings: one batch holds them all, however many are asked for.
+        let few = work(&large).measure;
+        large.eval.batches *= 10;
+        assert_eq!(work(&large).measure, few);
+        assert!(bytes(&RunConfig { n: 30, ..large }, "f64") > 2.0 * bytes(&small, "f32"));
+    }
+
+    #[test]
+    fn a_batch_repeats_strings_when_there_are_few() {
+        let at = |n| distinct(&RunConfig { n, ..RunConfig::default() }, 1024.0);
+        assert!((at(4) - 16.0).abs() < 1e-9);
+        // 1,024 draws from 1,024: a part of 1 - 1/e is seen.
+        assert!((at(10) / 1024.0 - (1.0 - (-1f64).exp())).abs() < 1e-3);
+        assert!((at(60) - 1024.0).abs() < 1e-3);
+    }
+}

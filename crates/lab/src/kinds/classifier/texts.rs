@@ -1,0 +1,186 @@
+//! Texts as dataset: reading, tokens, and what is touched in them.
+
+use std::path::Path;
+
+use pudica_data::Split;
+use pudica_data::text::{PairEncoder, Pairs, TextSet, Vocabulary};
+use pudica_nn::classifier::{Classifier, Model};
+use pudica_nn::text::{Sequences, TextConfig};
+use pudica_probe::classifier::{EmbeddingNoise, Sequence, WordReplacement, text_sensitivity};
+use pudica_probe::{Nudge, Plan, Profile};
+use serde_json::{Map, Value, json};
+
+use super::config::{ClassifierConfig, DataConfig};
+use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::{how_to_get, unknown_data};
+use crate::error::{Error, Result};
+use crate::stop::Progress;
+
+/// RoBERTa's numbers: below stand the special tokens, and `<mask>` is the last one.
+const FIRST_WORD: u32 = 4;
+
+/// A data set of texts, as RoBERTa's tokens (for every network, as in the paper).
+pub(super) struct TextDataset {
+    train: Part,
+    test: Part,
+    vocabulary: usize,
+}
+
+struct Part {
+    /// The tokens of each text, the short ones first: batches of one length need no padding.
+    ids: Vec<Vec<u32>>,
+    labels: Vec<usize>,
+    found: usize,
+    published: usize,
+    truncated: usize,
+}
+
+/// Whether a data set of texts has this name.
+pub(super) fn is_known(name: &str) -> bool {
+    pudica_data::text::TEXT_SETS.iter().any(|set| set.name == name)
+}
+
+impl TextDataset {
+    /// Reads a data set by its name from the data folder, each text cut to at most `length` tokens.
+    pub(super) fn load(config: &DataConfig, length: usize, folder: Option<&Path>) -> Result<TextDataset> {
+        let set = TextSet::named(&config.name).map_err(|_| unknown_data(&config.name))?;
+        if config.held_out > 0 {
+            return Err(Error::setting("data.held_out", "is for images; texts have their own split"));
+        }
+        let hint = how_to_get(&config.name);
+        let folder = folder
+            .ok_or_else(|| Error::Data(format!("no data folder is named, but {} is needed: {hint}", config.name)))?;
+        let failed = |error: pudica_data::text::TextError| Error::Data(error.to_string());
+        let encoder = PairEncoder::open(&folder.join("bpe"), Vocabulary::Roberta).map_err(failed)?;
+        let part = |split: Split, asked: usize| {
+            let loaded = set.load(folder, split).map_err(|error| match set.file(folder, split) {
+                None => Error::Data(format!("{error}; {hint}")),
+                Some(_) => failed(error),
+            })?;
+            Part::new(&loaded.pairs, loaded.published, split, asked, config.seed, &encoder, length)
+        };
+        let (train, test) = (part(Split::Train, config.train)?, part(Split::Test, config.test)?);
+        Ok(TextDataset { train, test, vocabulary: encoder.vocabulary() })
+    }
+
+    fn part(&self, split: Split) -> &Part {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// The texts touched.
+    fn touched<'a>(&'a self, config: &ClassifierConfig) -> impl Iterator<Item = &'a Vec<u32>> {
+        let split = if config.measure.set == "train" { Split::Train } else { Split::Test };
+        let rows = sample(self.count(split), config.measure.inputs, config.data.seed, "measure/inputs");
+        let part = self.part(split);
+        rows.into_iter().map(|row| &part.ids[row])
+    }
+
+    /// How the predicted classes answer to a nudge.
+    fn answers(
+        &self,
+        model: &Model<TextConfig>,
+        config: &ClassifierConfig,
+        nudge: &(impl Nudge<Sequence> + Sync),
+        progress: &Progress,
+    ) -> Result<Profile> {
+        let plan =
+            Plan { draws: config.measure.draws, pack: pack(model.device()), seed: config.seed, purpose: "sensitivity" };
+        let touched = Sequences::new(self.touched(config).cloned().collect());
+        text_sensitivity(model, &touched, nudge, &plan, |passes| progress.tick(passes as f64))
+    }
+}
+
+impl Dataset for TextDataset {
+    type Network = TextConfig;
+
+    fn network(&self, config: &ClassifierConfig) -> Result<TextConfig> {
+        let network = config.model.text_network(self.vocabulary)?;
+        network.check()?;
+        network.check_vocabulary(self.vocabulary)?;
+        Ok(network)
+    }
+
+    fn count(&self, split: Split) -> usize {
+        self.part(split).ids.len()
+    }
+
+    fn batch(&self, split: Split, rows: &[usize]) -> Batch<Sequences> {
+        let part = self.part(split);
+        let ids = rows.iter().map(|row| part.ids[*row].clone()).collect();
+        (Sequences::new(ids), rows.iter().map(|row| part.labels[*row]).collect())
+    }
+
+    fn training_batch(&self, _: &ClassifierConfig, rows: &[usize], _: u64, _: u64) -> Result<TrainingBatch<Sequences>> {
+        let (input, labels) = self.batch(Split::Train, rows);
+        Ok(TrainingBatch { input, labels, beside: None })
+    }
+
+    fn touches(&self, config: &ClassifierConfig) -> f64 {
+        let (texts, tokens) = self.touched(config).fold((0, 0), |(texts, tokens), ids| (texts + 1, tokens + ids.len()));
+        config.measure.draws as f64 * tokens as f64 / f64::from(texts.max(1))
+    }
+
+    fn sensitivity(
+        &self,
+        model: &Model<TextConfig>,
+        config: &ClassifierConfig,
+        progress: &Progress,
+    ) -> Result<Profile> {
+        match config.measure.nudge.as_str() {
+            "replace" => {
+                let words = FIRST_WORD..(self.vocabulary as u32 - 1).max(FIRST_WORD + 1);
+                self.answers(model, config, &WordReplacement { words }, progress)
+            }
+            _ => {
+                let noise = EmbeddingNoise { variance: config.measure.variance, width: model.classifier().width() };
+                self.answers(model, config, &noise, progress)
+            }
+        }
+    }
+
+    fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {
+        let splits = [("training", &self.train), ("test", &self.test)].into_iter();
+        splits.map(|(name, part)| (name, part.found, part.published)).filter(|(_, found, all)| found < all).collect()
+    }
+
+    fn describe(&self) -> Map<String, Value> {
+        let split = |part: &Part| {
+            let tokens: usize = part.ids.iter().map(Vec::len).sum();
+            let mean = tokens as f64 / part.ids.len().max(1) as f64;
+            json!({"texts": part.ids.len(), "found": part.found, "published": part.published, "truncated": part.truncated, "mean_tokens": mean})
+        };
+        Map::from_iter([
+            ("train".to_string(), split(&self.train)),
+            ("test".to_string(), split(&self.test)),
+            ("vocabulary".to_string(), self.vocabulary.into()),
+        ])
+    }
+}
+
+impl Part {
+    /// So many of the texts of a split, all where `asked` is 0.
+    fn new(
+        pairs: &Pairs,
+        published: usize,
+        split: Split,
+        asked: usize,
+        seed: u64,
+        encoder: &PairEncoder,
+        length: usize,
+    ) -> Result<Part> {
+        let name = split.name();
+        if asked > pairs.count() || pairs.count() == 0 {
+            let problem = format!("asks for {asked} of {} texts; 0 takes all there are", pairs.count());
+            return Err(Error::setting(&format!("data.{name}"), problem));
+        }
+        let chosen = pairs.select(sample(pairs.count(), asked, seed, &format!("subset/{name}")));
+        let encoded = encoder.encode(&chosen, length).map_err(|problem| Error::setting("model.length", problem))?;
+        let mut rows: Vec<(Vec<u32>, usize)> = encoded.ids.into_iter().zip(chosen.labels).collect();
+        rows.sort_by_key(|(ids, _)| ids.len());
+        let (ids, labels) = rows.into_iter().unzip();
+        Ok(Part { ids, labels, found: pairs.count(), published, truncated: encoded.truncated })
+    }
+}

@@ -1,0 +1,101 @@
+//! Kind `grokking`: sensitivity as a progress measure on modular arithmetic (final version of Vasudeva et al.). Every epoch is a
+//! [`GrokkingPoint`], one line of a run's metrics; runs that differ in their seed alone train in lock-step.
+
+mod config;
+pub mod onset;
+mod training;
+
+use pudica_nn::grokking::Measures;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::compute::Abilities;
+use crate::error::{Error, Result};
+use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+
+pub use config::GrokkingConfig;
+pub use onset::{Change, Onsets};
+
+/// The kind.
+pub static KIND: Kind = Kind {
+    name: "grokking",
+    about: "transformers that learn modular arithmetic from some of its pairs",
+    abilities: Abilities {
+        devices: &["cpu", "cuda", "torch"],
+        dtypes: &["f32"],
+        engines: &["standard"],
+        data: false,
+        jobs: false,
+        together: true,
+    },
+    figures: "grokking",
+    naming: &["operation", "modulus", "seed"],
+    headline: &["test_accuracy", "sensitivity", "test_rise_half"],
+    defaults: defaults_of::<GrokkingConfig>,
+    documentation: documentation_of::<GrokkingConfig>,
+    resolve: resolve_as::<GrokkingConfig>,
+    canonical: canonical_as::<GrokkingConfig>,
+    teacher: no_teacher,
+    open: training::open,
+};
+
+/// A run after some epochs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GrokkingPoint {
+    /// Epochs trained; with one batch an epoch, steps made.
+    #[serde(rename = "step")]
+    pub epoch: u64,
+    /// Mean cross-entropy on the training pairs.
+    pub train_loss: f64,
+    /// Share of right results on the training pairs.
+    pub train_accuracy: f64,
+    /// Mean cross-entropy on the other pairs.
+    pub test_loss: f64,
+    /// Share of right results on the other pairs.
+    pub test_accuracy: f64,
+    /// Share of training pairs whose predicted result changes when noise is added to the embeddings of both numbers.
+    pub sensitivity: f64,
+    /// Euclidean norm of all parameters.
+    pub weight_norm: f64,
+    /// Seconds spent so far; on the last line of a piece of training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+impl GrokkingPoint {
+    fn new(epoch: u64, measures: &Measures) -> Self {
+        // They were computed in f32: its shortest digits, not those of the nearest f64, keep the files small.
+        let short = |value: f64| (value as f32).to_string().parse().unwrap_or(value);
+        GrokkingPoint {
+            epoch,
+            train_loss: short(measures.train_loss),
+            train_accuracy: short(measures.train_accuracy),
+            test_loss: short(measures.test_loss),
+            test_accuracy: short(measures.test_accuracy),
+            sensitivity: short(measures.sensitivity),
+            weight_norm: short(measures.weight_norm),
+            seconds: None,
+        }
+    }
+
+    /// The standard error of its sensitivity over this many training pairs.
+    pub fn sensitivity_std_error(&self, pairs: usize) -> f64 {
+        (self.sensitivity * (1.0 - self.sensitivity) / (pairs.max(2) - 1) as f64).sqrt()
+    }
+
+    /// Its numbers by name, without the epoch.
+    fn values(self) -> Result<Map<String, Value>> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(mut line)) => {
+                line.retain(|name, _| !["step", "seconds"].contains(&name.as_str()));
+                Ok(line)
+            }
+            other => Err(Error::Other(format!("an epoch could not be written ({other:?})"))),
+        }
+    }
+
+    fn from_line(line: Map<String, Value>) -> Result<Self> {
+        serde_json::from_value(line.into())
+            .map_err(|error| Error::Other(format!("a line of metrics.jsonl is not an epoch ({error})")))
+    }
+}

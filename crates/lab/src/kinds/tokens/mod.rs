@@ -1,0 +1,37 @@
+//! Kind `tokens`: one attention layer on synthetic tokens (Section 4 and A.1 of Vasudeva et al. 2024). Every measurement is a [`Point`],
+//! one line of a run's metrics.
+
+mod config;
+mod measure;
+mod predictors;
+pub mod sensitivity;
+mod training;
+
+use crate::compute::Abilities;
+use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+
+pub use config::TokensConfig;
+pub use measure::{ByKind, Point};
+
+/// The kind.
+pub static KIND: Kind = Kind {
+    name: "tokens",
+    about: "one attention layer that learns synthetic tokens, of which sparse and frequent ones both tell the label",
+    abilities: Abilities {
+        devices: &["cpu"],
+        dtypes: &["f64"],
+        engines: &["standard"],
+        data: false,
+        jobs: true,
+        together: false,
+    },
+    figures: "tokens",
+    naming: &["data", "seed"],
+    headline: &["test_accuracy", "ood_accuracy", "sensitivity"],
+    defaults: defaults_of::<TokensConfig>,
+    documentation: documentation_of::<TokensConfig>,
+    resolve: resolve_as::<TokensConfig>,
+    canonical: canonical_as::<TokensConfig>,
+    teacher: no_teacher,
+    open: training::open,
+};

@@ -1,0 +1,153 @@
+//! LayerNorm and BatchNorm with their parameters.
+
+use burn::tensor::{Tensor, activation};
+
+use super::to_vec;
+use crate::batch_norm::{Norm, normalise};
+use crate::classifier::{Pass, Statistics};
+use crate::layer_norm::layer_norm;
+use crate::params::{Buffer, Init, Param, Scope};
+use crate::{NnError, Parameters};
+
+/// LayerNorm's epsilon, PyTorch's default.
+pub const LAYER_NORM_EPS: f64 = 1e-5;
+
+/// BatchNorm's epsilon, PyTorch's default.
+const BATCH_NORM_EPS: f64 = 1e-5;
+
+/// One normalisation's factors on one batch: 1 / (standard deviation over features) of what the LayerNorm was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NormFactors {
+    /// PyTorch's name of the LayerNorm, such as `enc.layers.0.norm1`.
+    pub name: String,
+    /// Positions computed for each string: all of them, or only the last (in an encoder's last layer).
+    pub positions: usize,
+    /// The paper's code: 1/std with the unbiased std and no epsilon; row-major [rows, positions].
+    pub unbiased: Vec<f32>,
+    /// The theory's N = 1/sqrt(var + eps) with the biased variance; row-major [rows, positions].
+    pub theory: Vec<f32>,
+}
+
+/// Collects what LayerNorms were given, when somebody asks.
+pub(crate) type Recorder<'a> = Option<&'a mut Vec<NormFactors>>;
+
+/// `nn.LayerNorm` over the last dimension.
+pub(crate) struct LayerNorm {
+    name: String,
+    /// [d]
+    weight: Param<1>,
+    /// [d]
+    bias: Param<1>,
+}
+
+impl LayerNorm {
+    pub(crate) fn new(mut params: Scope, width: usize) -> Self {
+        Self {
+            name: params.name().to_string(),
+            weight: params.add("weight", [width], Init::Ones),
+            bias: params.add("bias", [width], Init::Zeros),
+        }
+    }
+
+    /// [batch, length, d] -> [batch, length, d]
+    pub(crate) fn forward(&self, p: &Parameters, x: Tensor<3>) -> Tensor<3> {
+        let (weight, bias) = (p.get(self.weight), p.get(self.bias));
+        #[cfg(feature = "torch")]
+        if let Some(y) = crate::native::layer_norm(&x, &weight, &bias, LAYER_NORM_EPS) {
+            return y;
+        }
+        layer_norm(x, weight, bias, LAYER_NORM_EPS)
+    }
+
+    /// [`LayerNorm::forward`], with what it was given recorded where somebody asks.
+    pub(crate) fn recorded(&self, p: &Parameters, x: Tensor<3>, recorder: &mut Recorder) -> Result<Tensor<3>, NnError> {
+        if let Some(records) = recorder {
+            records.push(self.factors(x.clone())?);
+        }
+        Ok(self.forward(p, x))
+    }
+
+    fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
+        let [_, positions, d] = x.dims();
+        let variance = to_vec::<3, f64>(x.var_bias(2))?;
+        let unbiasing = d as f64 / (d as f64 - 1.0);
+        let inverse_root = |v: f64| (1.0 / v.sqrt()) as f32;
+        Ok(NormFactors {
+            name: self.name.clone(),
+            positions,
+            unbiased: variance.iter().map(|v| inverse_root(v * unbiasing)).collect(),
+            theory: variance.iter().map(|v| inverse_root(v + LAYER_NORM_EPS)).collect(),
+        })
+    }
+}
+
+/// `nn.BatchNorm2d`: each channel by itself, in training by the batch's own statistics, in prediction by the running ones.
+pub(crate) struct BatchNorm2d {
+    name: String,
+    /// \[channels\]
+    weight: Param<1>,
+    /// \[channels\]
+    bias: Param<1>,
+    /// \[channels\]
+    running_mean: Buffer,
+    /// \[channels\]
+    running_var: Buffer,
+}
+
+impl BatchNorm2d {
+    pub(crate) fn new(mut params: Scope, channels: usize) -> Self {
+        Self {
+            name: params.name().to_string(),
+            weight: params.add("weight", [channels], Init::Ones),
+            bias: params.add("bias", [channels], Init::Zeros),
+            running_mean: params.add_buffer("running_mean", channels, Init::Zeros),
+            running_var: params.add_buffer("running_var", channels, Init::Ones),
+        }
+    }
+
+    /// x [batch, channels, height, width] normalised. In training, the batch's statistics are recorded for the running ones.
+    pub(crate) fn forward(&self, p: &Parameters, x: Tensor<4>, pass: &mut Pass) -> Result<Tensor<4>, NnError> {
+        self.normalised(p, x, pass, false)
+    }
+
+    /// ReLU of [`BatchNorm2d::forward`].
+    pub(crate) fn forward_relu(&self, p: &Parameters, x: Tensor<4>, pass: &mut Pass) -> Result<Tensor<4>, NnError> {
+        self.normalised(p, x, pass, true)
+    }
+
+    fn normalised(&self, p: &Parameters, x: Tensor<4>, pass: &mut Pass, rectified: bool) -> Result<Tensor<4>, NnError> {
+        let (weight, bias) = (p.get(self.weight), p.get(self.bias));
+        let (mean, variance) = (p.buffer(self.running_mean), p.buffer(self.running_var));
+        let finish = |y: Tensor<4>| Ok(if rectified { activation::relu(y) } else { y });
+        if !pass.is_training() {
+            #[cfg(feature = "torch")]
+            if let Some(y) = crate::native::batch_norm_by(&x, [&weight, &bias, &mean, &variance], BATCH_NORM_EPS) {
+                return finish(y);
+            }
+            // As one factor and one shift for each channel: two walks through the image instead of four.
+            let factor: Tensor<1> = weight / variance.add_scalar(BATCH_NORM_EPS).sqrt();
+            let shift: Tensor<1> = bias - mean * factor.clone();
+            let channels = factor.dims()[0];
+            return finish(x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]));
+        }
+        let [batch, _, height, width] = x.dims();
+        let values = (batch * height * width) as f64;
+        if values < 2.0 {
+            return Err(NnError::Batch(format!(
+                "{} has one value for each channel, of which it cannot take a variance; use more images",
+                self.name
+            )));
+        }
+        #[cfg(feature = "torch")]
+        {
+            let all = [&weight, &bias, &mean, &variance];
+            if let Some(y) = crate::native::batch_norm(&x, all, pass.share(), BATCH_NORM_EPS) {
+                return finish(y);
+            }
+        }
+        let found = normalise(x, weight, bias, Norm { eps: BATCH_NORM_EPS, rectified });
+        let variance = found.variance.mul_scalar(values / (values - 1.0));
+        pass.record(Statistics { mean: (self.running_mean, found.mean), variance: (self.running_var, variance) });
+        Ok(found.output)
+    }
+}

@@ -1,0 +1,103 @@
+//! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
+
+use pudica_statistics::Mean;
+use serde_json::{Map, Value, json};
+
+use super::title_of;
+use crate::figure::colour::point;
+use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::findings::{Findings, Table, head, number, plain, with_count};
+use crate::group::band_and_line;
+use crate::published::PARITY_LIMIT;
+use crate::run::Run;
+use crate::sweep::{Sweep, means_by};
+
+/// The runs of one construction at one gain.
+struct Family<'a> {
+    title: String,
+    style: Style,
+    runs: Vec<&'a Run>,
+}
+
+impl Family<'_> {
+    /// A measure's mean over runs at each length.
+    fn by_length(&self, measure: &str) -> Vec<(f64, Mean)> {
+        means_by(&self.runs, "n", measure)
+    }
+}
+
+/// `hahn/constructions`.
+pub fn findings(sweep: &Sweep) -> Findings {
+    let starts = sweep.texts("model.start");
+    let family = |(place, start): (usize, &String)| Family {
+        title: title(start),
+        style: point(place),
+        runs: sweep.kept_with("model.start", start),
+    };
+    let families: Vec<Family> = starts.iter().enumerate().map(family).collect();
+    let mut sharpness = panel(&families, "sharpness", Axis::linear("sharpness"), "Sharpness");
+    sharpness.marks.push(Mark::Level(PARITY_LIMIT, String::new()));
+    let panels = vec![
+        sharpness,
+        panel(&families, "blowup_theory", Axis::log("Blowup, product of (1 + N)"), "LayerNorm blowup"),
+        panel(&families, "param_norm", Axis::log("parameter norm"), "Parameter norm"),
+    ];
+    let legend = families.iter().map(|family| (family.title.clone(), family.style.clone())).collect();
+    let mut findings = Findings::default();
+    findings.draw(
+        "constructions",
+        "Built by hand",
+        "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals; dashed, the limit of Theorem 6 for PARITY. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
+        Figure { panels, columns: 3, legend, ..Figure::default() },
+    );
+    findings.tables.extend(families.iter().map(table));
+    let numbers = |family: &Family| -> Value {
+        let of = |measure: &str| -> Map<String, Value> {
+            family.by_length(measure).into_iter().map(|(n, mean)| (n.to_string(), json!(mean))).collect()
+        };
+        json!({ "sharpness": of("sharpness"), "blowup": of("blowup_theory"), "param_norm": of("param_norm"),
+            "average_sensitivity": of("average_sensitivity") })
+    };
+    let summary: Map<String, Value> = families.iter().map(|family| (family.title.clone(), numbers(family))).collect();
+    findings.summary.insert("by_construction".into(), summary.into());
+    findings
+}
+
+/// `construct:parity:1` for people: PARITY, gain 1.
+fn title(start: &str) -> String {
+    let mut parts = start.trim_start_matches("construct:").split(':');
+    let name = title_of(parts.next().unwrap_or(start));
+    match (parts.next(), name.as_str()) {
+        (Some(gain), _) => format!("{name}, gain {gain}"),
+        (None, "FIRST") => name,
+        (None, _) => format!("{name}, gain n"),
+    }
+}
+
+fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
+    let mut marks = Vec::new();
+    for family in families {
+        let means = family.by_length(measure);
+        marks.extend(band_and_line(&means, &family.style.colour, 2));
+        let name = |n: f64, mean: &Mean| format!("{} n = {n}: mean of {} runs", family.title, mean.count);
+        let points = means.iter().map(|(n, mean)| (*n, mean.mean, name(*n, mean))).collect();
+        marks.push(Mark::Points { points, style: family.style.clone().sized(2.6) });
+    }
+    Panel { title: title.into(), x: Axis::whole("input length n"), y: axis, marks }
+}
+
+/// Sharpness beside as_n / n, and what is paid for it.
+fn table(family: &Family) -> Table {
+    let at = |measure: &str, n: f64| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
+    let row = |(n, sharpness): (f64, Mean)| {
+        let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n));
+        let paid = ["blowup_theory", "param_norm", "eval_loss"].map(|measure| plain(at(measure, n)));
+        [n.to_string(), bound, with_count(Some(sharpness))].into_iter().chain(paid).collect()
+    };
+    Table {
+        title: format!("{}: sharpness beside Theorem 6", family.title),
+        head: head(["n", "Theorem 6: as_n / n", "sharpness", "Blowup", "parameter norm", "MSE"]),
+        rows: family.by_length("sharpness").into_iter().map(row).collect(),
+        note: "as_n / n is what sharpness approaches or exceeds as n grows and then the noise shrinks; at one n and one noise neither is promised.".into(),
+    }
+}

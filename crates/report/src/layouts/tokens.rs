@@ -1,0 +1,234 @@
+//! `vasudeva/synthetic`: which tokens one attention layer uses.
+
+use pudica_statistics::Mean;
+use serde_json::{Map, Value, json};
+
+use crate::figure::colour::PALETTE;
+use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::findings::{Drawn, Findings, ScaleWords, Table, head, plain, with_error};
+use crate::group::{Group, band_and_line};
+use crate::published::{in_figure_2, predictor_sensitivity, trend};
+use crate::sweep::Sweep;
+
+/// A data setting: its runs, and its two predictors.
+struct Setting<'a> {
+    group: Group<'a>,
+    /// n_s, n_f, n_d and m.
+    task: [usize; 4],
+    /// M: different tokens.
+    vocabulary: usize,
+}
+
+impl Setting<'_> {
+    fn new(group: Group<'_>) -> Setting<'_> {
+        let numbers: Vec<usize> = group.text("data").split(':').filter_map(|number| number.parse().ok()).collect();
+        let at = |place: usize| numbers.get(place).copied().unwrap_or(0);
+        Setting { group, task: [0, 1, 2, 3].map(at), vocabulary: at(4) }
+    }
+
+    /// The sensitivity of the predictor that uses one kind of token only; `None` until a run has finished.
+    fn predictor(&self, kind: &str, detail: &str) -> Option<Mean> {
+        self.group.same(&format!("predictor_{kind}{detail}"))
+    }
+
+    /// The less sensitive of the two predictors.
+    fn less_sensitive(&self) -> Option<&'static str> {
+        let [sparse, frequent] = PREDICTORS.map(|kind| self.predictor(kind, ""));
+        Some(if sparse?.mean < frequent?.mean { "sparse" } else { "frequent" })
+    }
+
+    fn published(&self, kind: &str) -> Option<f64> {
+        let (sparse, frequent) =
+            predictor_sensitivity(self.task).filter(|_| self.group.number("length") == Some(50.0))?;
+        Some(if kind == "sparse" { sparse } else { frequent })
+    }
+
+    fn json(&self) -> Value {
+        let [n_s, n_f, n_d, m] = self.task;
+        let length = self.group.first().settings.get("length");
+        json!({"length": length, "vocabulary": self.vocabulary, "n_s": n_s, "n_f": n_f, "n_d": n_d, "m": m})
+    }
+}
+
+const PREDICTORS: [&str; 2] = ["sparse", "frequent"];
+
+/// The quantities of which the last value is given.
+const FINAL: [&str; 11] = [
+    "train_loss",
+    "train_accuracy",
+    "test_accuracy",
+    "ood_accuracy",
+    "alignment_sparse",
+    "alignment_frequent",
+    "alignment_irrelevant",
+    "attention_sparse",
+    "attention_frequent",
+    "attention_irrelevant",
+    "sensitivity",
+];
+
+/// Figures 2 and 10, Tables 1 and 3, and the layer at the end.
+pub fn findings(sweep: &Sweep) -> Findings {
+    let title = |data: String| {
+        let numbers: Vec<&str> = data.split(':').take(4).collect();
+        format!("({})", numbers.join(", "))
+    };
+    let settings: Vec<Setting> = sweep.groups(|run| title(run.text("data"))).into_iter().map(Setting::new).collect();
+    let predictors: Value =
+        settings.iter().flat_map(|setting| PREDICTORS.map(|kind| predictor(setting, kind))).collect();
+    let trained: Value = settings.iter().map(trained).collect();
+    Findings {
+        figures: figures(&settings),
+        tables: vec![predictor_table(&settings), trained_table(&settings)],
+        summary: Map::from_iter([("predictors".to_string(), predictors), ("trained".to_string(), trained)]),
+        scale: ScaleWords {
+            paper: "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours.",
+            other: "Fewer settings, runs or epochs than the paper: compare trends with the published ones, not absolute values.",
+        },
+    }
+}
+
+fn predictor(setting: &Setting, kind: &str) -> Value {
+    let of = |detail: &str| setting.predictor(kind, detail).map(|found| found.mean);
+    let simulated = setting.predictor(kind, "_simulated");
+    json!({
+        "task": setting.json(), "predictor": kind, "exact": of(""), "exact_ties_keep": of("_ties_keep"),
+        "simulated": simulated.map(|found| json!({"mean": found.mean, "std_error": found.std_error})),
+    })
+}
+
+fn trained(setting: &Setting) -> Value {
+    let last = FINAL.iter().map(|name| (name.to_string(), json!(setting.group.value(name)))).collect::<Map<_, _>>();
+    json!({"data": setting.json(), "less_sensitive_predictor": setting.less_sensitive(), "final": last})
+}
+
+/// Tables 1 and 3.
+fn predictor_table(settings: &[Setting]) -> Table {
+    let mut rows = Vec::new();
+    for setting in settings {
+        for kind in PREDICTORS {
+            let exact =
+                |detail| setting.predictor(kind, detail).map_or("–".into(), |found| format!("{:.4}", found.mean));
+            rows.push(vec![
+                setting.group.label.clone(),
+                setting.vocabulary.to_string(),
+                format!("{kind} only"),
+                setting.published(kind).map_or("–".into(), |value| value.to_string()),
+                exact(""),
+                with_error(setting.predictor(kind, "_simulated")),
+                exact("_ties_keep"),
+            ]);
+        }
+    }
+    Table {
+        title: "Tables 1 and 3: sensitivity of the predictors that use one kind of token".into(),
+        head: head(["(n_s, n_f, n_d, m)", "M", "predictor", "published", "closed form", "simulated", "closed form, ties kept"]),
+        rows,
+        note: "Closed form: Definition 4.3, where sign(0) is neither label, so that a tie is a change; the last column does not count ties. \
+               Simulated: random sequences and replacements, ± one standard error over sequences. The paper does not state M: 59 gives \
+               its first half to every digit; its 0.0339 would need M = 69, too few for m = 36."
+            .into(),
+    }
+}
+
+fn trained_table(settings: &[Setting]) -> Table {
+    let shown = [3, 1, 2, 4, 5, 7, 8, 9, 10].map(|place: usize| FINAL[place]);
+    // The error of one run is over inputs, not over runs.
+    let cell =
+        |mean: Option<Mean>| if mean.is_some_and(|mean| mean.count == 1) { plain(mean) } else { with_error(mean) };
+    let row = |setting: &Setting| {
+        let group = &setting.group;
+        let cells = shown.iter().map(|name| cell(group.value(name)));
+        let names = [group.label.clone(), setting.less_sensitive().unwrap_or("–").into()];
+        names.into_iter().chain(cells).chain([group.runs.len().to_string()]).collect()
+    };
+    let names = shown.iter().map(|name| name.replace('_', " ").replace("ood", "OOD"));
+    let head = head(["(n_s, n_f, n_d, m)", "less sensitive"]).into_iter().chain(names).chain(["runs".into()]);
+    Table {
+        title: "The layer at the end of training".into(),
+        head: head.collect(),
+        rows: settings.iter().map(row).collect(),
+        note: "Means over runs ± one standard error. OOD accuracy is 0 for a layer that uses sparse tokens only and 1 for one that uses \
+               frequent tokens only. Published: near 0 where sparse tokens are less sensitive, high where frequent ones are; alignment \
+               near 1 and most attention on the tokens that are used."
+            .into(),
+    }
+}
+
+const CAPTION: &str = "Columns are data settings (n_s, n_f, n_d, m). From top to bottom: share of right labels; cosine of the rows of \
+    U Wv^T with v_sp, v_freq and v_irrel; attention to the tokens of each kind; sensitivity on the training set (Definition 4.3, all \
+    replacements). Lines are means over runs, bands their 95 % confidence intervals. Dashed: the predictors that use one kind of token only.";
+
+/// A curve: its title, its place in the palette, and its name.
+type Curve = (&'static str, usize, &'static str);
+
+const ACCURACIES: [Curve; 3] = [
+    ("training set", 6, "train_accuracy"),
+    ("test set", 1, "test_accuracy"),
+    ("sparse tokens of the other label (OOD)", 0, "ood_accuracy"),
+];
+const ALIGNMENTS: [Curve; 3] = [
+    ("sparse", 3, "alignment_sparse"),
+    ("frequent", 2, "alignment_frequent"),
+    ("irrelevant", 4, "alignment_irrelevant"),
+];
+const ATTENTIONS: [Curve; 3] = [
+    ("sparse", 3, "attention_sparse"),
+    ("frequent", 2, "attention_frequent"),
+    ("irrelevant", 4, "attention_irrelevant"),
+];
+const SENSITIVITY: [Curve; 1] = [("sensitivity", 5, "sensitivity")];
+
+/// Figure 2 for its two settings, and Figure 10 in two halves where there are others.
+fn figures(settings: &[Setting]) -> Vec<Drawn> {
+    let some = |keep: &dyn Fn(&Setting) -> bool| settings.iter().filter(|setting| keep(setting)).collect::<Vec<_>>();
+    let of_figure_2 = some(&|setting| in_figure_2(setting.task));
+    let all_in_figure_2 = of_figure_2.len() == settings.len();
+    let mut figures = vec![("fig2", "Figure 2", of_figure_2)];
+    if !all_in_figure_2 {
+        let where_lower = |kind: &str| some(&|setting| setting.less_sensitive() == Some(kind));
+        let [top, bottom] = PREDICTORS.map(where_lower);
+        figures.push(("fig10-top", "Figure 10, top: sparse tokens are less sensitive", top));
+        figures.push(("fig10-bottom", "Figure 10, bottom: frequent tokens are less sensitive", bottom));
+    }
+    figures.retain(|(_, _, settings)| !settings.is_empty());
+    figures.into_iter().map(|(file, title, settings)| drawn(file, title, &settings)).collect()
+}
+
+/// A column for each data setting; accuracy, alignment, attention and sensitivity from top to bottom.
+fn drawn(file: &str, title: &str, settings: &[&Setting]) -> Drawn {
+    let mut panels = Vec::new();
+    for (name, curves, range) in [
+        ("accuracy", &ACCURACIES[..], Some((-0.02, 1.02))),
+        ("alignment", &ALIGNMENTS[..], Some((-0.2, 1.02))),
+        ("attention", &ATTENTIONS[..], Some((0.0, 1.0))),
+        ("sensitivity", &SENSITIVITY[..], None),
+    ] {
+        for setting in settings {
+            let group = &setting.group;
+            let curve = |(_, place, name): &Curve| band_and_line(&group.curve("epoch", name), PALETTE[*place], 1);
+            let mut marks: Vec<Mark> = curves.iter().flat_map(curve).collect();
+            let mut y = Axis::linear(name);
+            y.range = range;
+            if name == "sensitivity" {
+                let logged = group.runs.iter().flat_map(|run| run.curve("epoch", name)).map(|(_, value)| value.mean);
+                let mut highest = logged.fold(0.01, f64::max);
+                for kind in PREDICTORS {
+                    let Some(level) = setting.predictor(kind, "") else { continue };
+                    highest = highest.max(level.mean);
+                    marks.push(Mark::Level(level.mean, format!("{kind} only")));
+                }
+                y = y.within(-0.005, 1.1 * highest);
+            }
+            let title = if name == "accuracy" { group.label.clone() } else { String::new() };
+            let x = Axis::whole(if name == "sensitivity" { "epoch" } else { "" });
+            panels.push(Panel { title, x, y, marks });
+        }
+    }
+    let legend = [&ACCURACIES[..], &ALIGNMENTS[..], &SENSITIVITY[..]].concat();
+    let legend = legend.iter().map(|(name, place, _)| (name.to_string(), Style::line(PALETTE[*place]))).collect();
+    let figure = Figure { panels, columns: settings.len().min(3), legend, ..Figure::default() };
+    // Hahn & Rofin have a Figure 2 as well.
+    let published = trend(if file == "fig2" { "fig2-tokens" } else { file });
+    Drawn::new(file, title, CAPTION, published, figure)
+}

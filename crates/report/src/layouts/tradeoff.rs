@@ -1,0 +1,189 @@
+//! LayerNorm blowup against parameter norm: Figures 2, 9 and 10.
+
+use pudica_statistics::{Line, linregress};
+use serde_json::{Map, Value, json};
+
+use super::{legend_of, title_of};
+use crate::figure::colour::{of_target, viridis};
+use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Shape, Style};
+use crate::findings::{Findings, Table, head, number};
+use crate::run::Run;
+use crate::sweep::Sweep;
+
+/// `hahn/tradeoff`: colour tells the length.
+pub fn by_target(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let targets = targets(sweep);
+    let lengths = sweep.numbers("n");
+    let bar = ColourBar {
+        label: "n".into(),
+        low: lengths.iter().copied().reduce(f64::min).unwrap_or(0.0),
+        high: lengths.iter().copied().reduce(f64::max).unwrap_or(1.0),
+    };
+    let (x, y) = axes(sweep);
+    let panel = |target: &String| Panel {
+        title: title_of(target),
+        x: x.clone(),
+        y: y.clone(),
+        marks: coloured_by_length(&sweep.kept_with("target", target), &bar),
+    };
+    let figure = |targets: &[String], columns: usize| Figure {
+        panels: targets.iter().map(panel).collect(),
+        columns,
+        colour_bar: Some(bar.clone()),
+        ..Figure::default()
+    };
+    if let Some(parity) = targets.iter().position(|target| target == "parity") {
+        let caption = "Every converged run for PARITY: LayerNorm blowup (log scale) against parameter norm; the colour is the input length.";
+        findings.draw("fig2", "Figure 2", caption, figure(&targets[parity..=parity], 1));
+    }
+    let caption = "The same for all functions.";
+    findings.draw("fig9", "Figure 9", caption, figure(&targets, 2));
+    add_statistics(&mut findings, sweep, &targets);
+    findings
+}
+
+/// `hahn/tradeoff-lengths`: one panel a length, colour tells the target.
+pub fn by_length(sweep: &Sweep) -> Findings {
+    let mut findings = Findings::default();
+    let targets = targets(sweep);
+    let mut lengths = sweep.numbers("n");
+    lengths.sort_by(f64::total_cmp);
+    let (x, y) = axes(sweep);
+    let panel = |n: &f64| Panel {
+        title: format!("n = {n}"),
+        x: x.clone(),
+        y: y.clone(),
+        marks: targets
+            .iter()
+            .map(|target| Mark::Points {
+                points: points(sweep.kept_with("target", target).into_iter().filter(|run| run.number("n") == Some(*n))),
+                style: of_target(target),
+            })
+            .collect(),
+    };
+    let figure = Figure {
+        panels: lengths.iter().map(panel).collect(),
+        columns: 2,
+        legend: legend_of(&targets),
+        ..Figure::default()
+    };
+    let caption = "Every converged run: LayerNorm blowup (log scale) against parameter norm at four input lengths.";
+    findings.draw("fig10", "Figure 10", caption, figure);
+    add_statistics(&mut findings, sweep, &targets);
+    findings
+}
+
+/// The targets in the paper's order; they were drawn in any.
+fn targets(sweep: &Sweep) -> Vec<String> {
+    let mut targets = sweep.texts("target");
+    targets.sort_by_key(|target| ["parity", "majority", "first", "mean"].iter().position(|known| known == target));
+    targets
+}
+
+/// The axes of all panels: equal, so that panels can be compared.
+fn axes(sweep: &Sweep) -> (Axis, Axis) {
+    let all = points(sweep.kept());
+    let ends = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+    };
+    let (mut x, mut y) = (Axis::linear("parameter norm"), Axis::log("LayerNorm blowup"));
+    let (low, high) = ends(&mut all.iter().map(|point| point.0));
+    if low < high {
+        x = x.within(low - 0.05 * (high - low), high + 0.05 * (high - low));
+    }
+    let (low, high) = ends(&mut all.iter().map(|point| point.1).filter(|blowup| *blowup > 0.0));
+    if low < high {
+        y = y.within(low / 1.4, high * 1.4);
+    }
+    (x, y)
+}
+
+fn points<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<(f64, f64, String)> {
+    runs.filter_map(|run| Some((run.value("param_norm")?, run.value("blowup")?, run.name()))).collect()
+}
+
+fn coloured_by_length(runs: &[&Run], bar: &ColourBar) -> Vec<Mark> {
+    let mut lengths: Vec<f64> = runs.iter().filter_map(|run| run.number("n")).collect();
+    lengths.sort_by(f64::total_cmp);
+    lengths.dedup();
+    let colour = |n: f64| viridis((n - bar.low) / (bar.high - bar.low).max(1.0));
+    let of = |n: f64| Mark::Points {
+        points: points(runs.iter().copied().filter(|run| run.number("n") == Some(n))),
+        style: Style::point(&colour(n), Shape::Circle).faint(0.85).sized(3.6),
+    };
+    lengths.into_iter().map(of).collect()
+}
+
+/// Least squares of log10 blowup on norm and n, for each target.
+fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
+    let mut fits = Map::new();
+    let mut rows = Vec::new();
+    for target in targets {
+        let data: Vec<[f64; 3]> = sweep
+            .kept_with("target", target)
+            .iter()
+            .filter_map(|run| {
+                let blowup = run.value("blowup").filter(|blowup| *blowup > 0.0)?;
+                Some([run.value("param_norm")?, run.number("n")?, blowup.log10()])
+            })
+            .collect();
+        let discarded = sweep.discarded_with("target", target);
+        let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
+        let slope = |line: &Option<Line>| {
+            line.map_or("–".into(), |line| format!("{} ± {}", number(line.slope), number(line.std_error)))
+        };
+        rows.push(vec![title_of(target), slope(&norm), slope(&length), data.len().to_string(), discarded.to_string()]);
+        let entry = json!({
+            "log10_blowup_per_norm": norm.map(coefficient),
+            "log10_blowup_per_bit": length.map(coefficient),
+            "runs_kept": data.len(),
+            "runs_discarded": discarded,
+        });
+        fits.insert(target.clone(), entry);
+    }
+    findings.summary.insert("fits".into(), fits.into());
+    findings.tables.push(Table {
+        title: "The tradeoff in numbers: least squares of log10 blowup on norm and n together".into(),
+        head: head(["function", "per unit of norm (at equal n)", "per bit (at equal norm)", "runs kept", "discarded"]),
+        rows,
+        note: "± one standard error. Published as figures only: the first column negative for all functions, the second positive for PARITY and near 0 for the others.".into(),
+    });
+}
+
+fn coefficient(line: Line) -> Value {
+    json!({ "slope": line.slope, "std_error": line.std_error })
+}
+
+/// The coefficient of column `of` in the least squares of column 2 on columns `of` and `given`: both are freed of `given` first
+/// (Frisch and Waugh), and the standard error counts the third parameter.
+fn partial(data: &[[f64; 3]], of: usize, given: usize) -> Option<Line> {
+    let freed = |column: usize| -> Option<Vec<f64>> {
+        let points: Vec<(f64, f64)> = data.iter().map(|row| (row[given], row[column])).collect();
+        let line = linregress(&points)?;
+        Some(points.iter().map(|(x, y)| y - line.intercept - line.slope * x).collect())
+    };
+    let points: Vec<(f64, f64)> = freed(of)?.into_iter().zip(freed(2)?).collect();
+    let count = points.len() as f64;
+    let line = linregress(&points).filter(|_| count > 3.0)?;
+    Some(Line { std_error: line.std_error * ((count - 2.0) / (count - 3.0)).sqrt(), ..line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partial_slopes_are_those_of_the_joint_fit() {
+        // z = 1 - 2 x + 3 y exactly, with correlated x and y.
+        let data: Vec<[f64; 3]> = (0..20)
+            .map(|i| {
+                let (x, y) = (f64::from(i), f64::from(i % 5) + 0.3 * f64::from(i));
+                [x, y, 1.0 - 2.0 * x + 3.0 * y]
+            })
+            .collect();
+        assert!((partial(&data, 0, 1).unwrap().slope + 2.0).abs() < 1e-9);
+        assert!((partial(&data, 1, 0).unwrap().slope - 3.0).abs() < 1e-9);
+        assert!(partial(&data[..3], 0, 1).is_none());
+    }
+}
