@@ -396,7 +396,7 @@ fn pictures(images: &Images, rows: &[usize]) -> ImageBatch {
     ImageBatch { values, count: rows.len(), channels, height: shape.height, width: shape.width }
 }
 
-fn reading(error: pudica_data::images::ImagesError) -> Error {
+fn reading(error: pudica_data::FileError) -> Error {
     Error::Data(error.to_string())
 }
 

@@ -50,7 +50,7 @@ impl TextDataset {
         let hint = how_to_get(&config.name);
         let folder = folder
             .ok_or_else(|| Error::Data(format!("no data folder is named, but {} is needed: {hint}", config.name)))?;
-        let failed = |error: pudica_data::text::TextError| Error::Data(error.to_string());
+        let failed = |error: pudica_data::FileError| Error::Data(error.to_string());
         let encoder = PairEncoder::open(&folder.join("bpe"), Vocabulary::Roberta).map_err(failed)?;
         let part = |split: Split, asked: usize| {
             let loaded = set.load(folder, split).map_err(|error| match set.file(folder, split) {
