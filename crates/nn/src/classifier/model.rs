@@ -73,8 +73,13 @@ impl<C: Classifier> Model<C> {
         if direction.len() != expected {
             return Err(NnError::Layout(format!("{} values given, {expected} needed", direction.len())));
         }
-        let direction = self.device.floats(direction.to_vec(), [expected]);
-        Ok(self.with_flat(self.flat.clone() + direction))
+        Ok(self.with_flat(self.flat.clone() + self.device.floats(direction.to_vec(), [expected])))
+    }
+
+    /// The same network with other weights, of the same layout.
+    pub fn with_weights(&self, weights: &Weights) -> Result<Self, NnError> {
+        self.layout.check_same_layout(weights)?;
+        Ok(self.with_flat(self.device.floats(weights.data().to_vec(), [weights.data().len()])))
     }
 
     /// The same network with other weights \[parameters\].
