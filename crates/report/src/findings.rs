@@ -123,7 +123,9 @@ pub fn with_count(mean: Option<Mean>) -> String {
 /// A mean ± one standard error.
 pub fn with_error(mean: Option<Mean>) -> String {
     match mean {
-        Some(mean) if mean.std_error > 0.0 => format!("{} ± {}", number(mean.mean), number(mean.std_error)),
+        Some(mean) if mean.count > 1 || mean.std_error > 0.0 => {
+            format!("{} ± {}", number(mean.mean), number(mean.std_error))
+        }
         mean => plain(mean),
     }
 }

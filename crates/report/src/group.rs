@@ -11,7 +11,7 @@ use crate::run::Run;
 
 /// Runs that differ in their seed alone.
 pub struct Group<'a> {
-    /// Its title, and the settings that tell it from other groups of the same title.
+    /// Its title, and the settings in which it differs from other groups of the same title.
     pub label: String,
     /// One or more.
     pub runs: Vec<&'a Run>,

@@ -34,7 +34,7 @@ impl Run {
         format!("{} ({})", self.record.label, self.record.id)
     }
 
-    /// What tells it from the other runs of the sweep.
+    /// What differs from the other runs of its sweep.
     pub fn label(&self) -> &str {
         &self.record.label
     }
@@ -194,10 +194,9 @@ pub mod tests {
         let mut numbers = Numbers::default();
         lines.iter().for_each(|line| numbers.add(line.as_object().unwrap()));
         Run {
-            record: RunRecord { id: "id".into(), sweep: "all".into(), parent: None },
+            record: RunRecord { id: "id".into(), sweep: "all".into(), parent: None, label: String::new() },
             settings: settings.as_object().unwrap().clone(),
             summary: None,
-            label: String::new(),
             lines: numbers,
         }
     }

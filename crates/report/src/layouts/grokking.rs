@@ -26,7 +26,7 @@ const LAGS: [(&str, &str, [&str; 2]); 2] = [
     ("lag_of_halves", "lag between the halves", ["sensitivity_fall_half", "test_rise_half"]),
 ];
 
-/// What is told of the last epoch.
+/// The quantities of which the last value is given.
 const QUANTITIES: [&str; 6] =
     ["train_loss", "train_accuracy", "test_loss", "test_accuracy", "sensitivity", "weight_norm"];
 

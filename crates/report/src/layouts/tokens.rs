@@ -52,7 +52,7 @@ impl Setting<'_> {
 
 const PREDICTORS: [&str; 2] = ["sparse", "frequent"];
 
-/// What is told of the end of training.
+/// The quantities of which the last value is given.
 const FINAL: [&str; 11] = [
     "train_loss",
     "train_accuracy",

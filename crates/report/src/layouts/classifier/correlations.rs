@@ -77,7 +77,7 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
         title: "Correlations with sensitivity".into(),
         head: head(["sensitivity with", "Pearson", "Spearman", "networks"]),
         rows,
-        note: "With 95 % intervals (Fisher's transformation), over all finished runs of this study. Networks of one kind are alike, so they are fewer \
+        note: "With 95 % intervals (Fisher's transformation), over all finished runs. Networks of one kind are alike, so they are fewer \
                independent points than they are networks. The paper's summary states strong negative correlations of sensitivity with \
                generalisation and with the speed of convergence, without numbers."
             .into(),
