@@ -19,7 +19,7 @@ use std::time::Instant;
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// E[f].
+    /// `E[f]`.
     Mean,
     /// as_n(f).
     AverageSensitivity,
@@ -291,7 +291,7 @@ pub struct Analysis {
     pub convention: Convention,
     /// How the numbers were found.
     pub method: Method,
-    /// E[f], in this convention.
+    /// `E[f]`, in this convention.
     pub mean: Option<Quantity>,
     /// as_n(f).
     pub average_sensitivity: Option<Quantity>,

@@ -73,7 +73,7 @@ pub struct SampledSensitivity {
     pub average: Sampled,
     /// The influence of each variable, x1 first.
     pub influences: Vec<Sampled>,
-    /// The share of inputs with f = 1 or, for a real function, E[f].
+    /// The share of inputs with f = 1 or, for a real function, `E[f]`.
     pub mean: Sampled,
     /// Whether the asked precision was reached before the time limit.
     pub precise: bool,

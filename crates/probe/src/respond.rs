@@ -404,7 +404,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
-        let refused = |model: fn(&[Vec<f64>]) -> Result<Vec<f64>, ProbeError>, inputs, draws| {
+        type Answer = fn(&[Vec<f64>]) -> Result<Vec<f64>, ProbeError>;
+        let refused = |model: Answer, inputs, draws| {
             let inputs = (0..inputs).map(|_| vec![0.0, 0.0]);
             let budget = Budget::new(draws, 3, 0, "test");
             respond(&mut { model }, inputs, &Jiggle, &[&SquaredShift], &budget).unwrap_err().to_string()

@@ -20,12 +20,12 @@ pub fn text_sensitivity<E: From<ProbeError>>(
 ) -> Result<Profile, E> {
     ProbeError::at_least_one("measure.draws", budget.draws)?;
     ProbeError::at_least_one("measure.sequences", sequences.ids.len())?;
-    let inputs = sequences.ids.iter().map(untouched);
+    let inputs = sequences.ids.iter().map(|ids| untouched(ids));
     Ok(respond(&mut Watched { model, watch }, inputs, nudge, &[&LabelDiffers], budget)?.remove(0))
 }
 
-fn untouched(ids: &Vec<u32>) -> Sequence {
-    Sequence { ids: ids.clone(), touch: None }
+fn untouched(ids: &[u32]) -> Sequence {
+    Sequence { ids: ids.to_vec(), touch: None }
 }
 
 /// A network that says when it computes, and shares what touches of one sequence have in common.
