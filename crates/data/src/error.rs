@@ -1,4 +1,6 @@
-//! What can be wrong with a target or a sample a user asks for.
+//! What can be wrong with what a user asks for: a target, a sample, a file.
+
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -47,3 +49,28 @@ pub enum DataError {
     #[error("synthetic tokens: {0}")]
     Tokens(String),
 }
+
+/// A file or folder that cannot be read or written: which, where in it, and why.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", path.display())]
+pub struct FileError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong, and where in the file.
+    pub problem: String,
+}
+
+impl FileError {
+    /// The error of this file or folder.
+    pub fn new(path: &Path, problem: impl Into<String>) -> Self {
+        Self { path: path.to_path_buf(), problem: problem.into() }
+    }
+
+    /// That the system refused to write it.
+    pub(crate) fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::new(path, format!("cannot be written: {}", pudica_boolean::atomic::sentence(&error)))
+    }
+}
+
+/// What reading or writing a file returns.
+pub type FileResult<T> = Result<T, FileError>;

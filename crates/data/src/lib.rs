@@ -28,7 +28,7 @@ mod tokens;
 mod training_set;
 
 pub use bits::Bits;
-pub use error::DataError;
+pub use error::{DataError, FileError, FileResult};
 pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
 pub use split::Split;
 pub use stream::Stream;

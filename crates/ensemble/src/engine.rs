@@ -52,7 +52,7 @@ pub struct Noise<'a> {
     pub rho: f64,
     /// Independent directions.
     pub draws: usize,
-    /// Names it: draw k of a replica is the stream (seed, "purpose/0/k", index), as `pudica_probe::respond` names it.
+    /// Names it: draw k of a replica is the stream (seed, "purpose/0/k", index), as `pudica_probe::NoiseName` names it.
     pub purpose: &'a str,
     /// Which batch it is drawn for.
     pub index: u64,

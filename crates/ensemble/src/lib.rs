@@ -25,6 +25,6 @@ pub use cpu::cpu;
 pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings};
 pub use error::EnsembleError;
 pub use gpu::{Ceilings, ceilings, gpu, gpu_replicas};
-pub use measure::{response, score, shake};
+pub use measure::response;
 pub use precision::Precision;
 pub use reference::{one_by_one, reference};

@@ -1,12 +1,12 @@
 //! From outputs to measures, on the scale of the {0, 1} labels.
 
 use pudica_data::Stream;
-use pudica_nn::{Parameter, is_positional};
+use pudica_nn::{Parameter, add_noise};
 
 use crate::{Noise, NoisyResponse};
 
 /// Mean squared error, and the part of outputs on the label's side of 1/2.
-pub fn score(outputs: &[f32], labels: &[f32]) -> (f64, f64) {
+pub(crate) fn score(outputs: &[f32], labels: &[f32]) -> (f64, f64) {
     let right = outputs.iter().zip(labels).filter(|(output, label)| (**output > 0.5) == (**label > 0.5)).count();
     (mean_square(outputs, labels), right as f64 / outputs.len() as f64)
 }
@@ -25,11 +25,7 @@ fn mean_square(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Add draw `draw` of the noise of a replica of this seed to its weights.
-pub fn shake(weights: &mut [f32], layout: &[Parameter], noise: &Noise, seed: u64, draw: usize) {
+pub(crate) fn shake(weights: &mut [f32], layout: &[Parameter], noise: &Noise, seed: u64, draw: usize) {
     let mut stream = Stream::new(seed, &format!("{}/0/{draw}", noise.purpose), noise.index);
-    for parameter in layout.iter().filter(|parameter| !is_positional(&parameter.name)) {
-        for weight in &mut weights[parameter.range.clone()] {
-            *weight += (noise.rho * stream.normal()) as f32;
-        }
-    }
+    add_noise(weights, layout, noise.rho, &mut stream);
 }

@@ -13,6 +13,7 @@ use pudica_lab::plan::PlannedRun;
 use pudica_lab::recipe::builtin_names;
 use pudica_lab::store::SweepRun;
 use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
+use pudica_probe::NudgeName;
 use serde_json::Value;
 
 const RECIPE: &str = "
@@ -281,7 +282,7 @@ fn mistakes_are_sentences() {
     assert!(refusal("train.optimiser=sdg").contains("\"sgd\", \"adam\" or \"adamw\""));
     assert!(refusal("train.epochs=0").contains("at least one epoch"));
     assert!(refusal("train.lr=-1").contains("positive"));
-    assert!(refusal("measure.nudge=embedding").contains("images have no embedding"));
+    assert!(refusal("measure.nudge=embedding").contains("\"embedding\" is not for images"));
     assert!(refusal("measure.nudge=nois").contains("did you mean 'noise'?"));
     assert!(refusal("measure.corruptions=frog").contains("did you mean 'fog'?"));
     assert!(refusal("measure.adversarial=far").contains("0.01+0.03"));
@@ -336,7 +337,7 @@ fn paper_scale_is_as_published() {
     assert_eq!((vit.train.lr, vit.train.batch, vit.measure.variance, vit.measure.draws), (0.1, 100, 1.0, 5));
     let mnist = config(&paper("vasudeva/mnist").runs[0]);
     assert_eq!((mnist.data.binary, mnist.train.batch, mnist.measure.patch, mnist.train.lr), (true, 50, 7, 0.01));
-    assert_eq!(mnist.measure.nudge, "replace");
+    assert_eq!(mnist.measure.nudge, NudgeName::Replace);
     let sharp: Vec<ClassifierConfig> = paper("vasudeva/sharpness").runs.iter().map(config).collect();
     assert!(sharp.iter().all(|run| run.measure.sharpness == 0.005 && run.measure.sharpness_draws == 5));
     assert!(sharp.iter().any(|run| run.intervene.regularise == 0.25 && run.train.lr == 0.16));

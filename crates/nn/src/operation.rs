@@ -60,7 +60,7 @@ pub(crate) trait Operation: Debug + Clone + Send + 'static {
 /// What a forward pass computed.
 pub(crate) struct Computed<T> {
     pub(crate) outputs: Vec<T>,
-    /// For the backward pass; empty where none follows.
+    /// For the backward pass.
     pub(crate) saved: Vec<T>,
 }
 

@@ -16,18 +16,33 @@ pub enum ProbeError {
     /// An average over nothing was asked for.
     #[error("{0} needs at least one batch, but there was none")]
     NoBatches(&'static str),
-    /// The network could not be run.
-    #[error(transparent)]
-    Network(#[from] pudica_nn::NnError),
-    /// The ensemble could not be run.
-    #[error(transparent)]
-    Ensemble(#[from] pudica_ensemble::EnsembleError),
+    /// Nothing was to be touched.
+    #[error("there is nothing to touch: at least one input is needed")]
+    NoInputs,
+    /// A subject gave too few or too many answers.
+    #[error("the model gave {found} answers to {asked} {to}; it must give one for each, in their order")]
+    Answers {
+        /// What it was asked.
+        to: &'static str,
+        /// How many of them.
+        asked: usize,
+        /// How many answers came.
+        found: usize,
+    },
     /// The inputs could not be drawn.
     #[error(transparent)]
     Data(#[from] pudica_data::DataError),
     /// The learnt function could not be analysed.
     #[error(transparent)]
     Boolean(#[from] pudica_boolean::Error),
+    /// The network could not be run.
+    #[cfg(feature = "networks")]
+    #[error(transparent)]
+    Network(#[from] pudica_nn::NnError),
+    /// The ensemble could not be run.
+    #[cfg(feature = "networks")]
+    #[error(transparent)]
+    Ensemble(#[from] pudica_ensemble::EnsembleError),
 }
 
 impl ProbeError {
@@ -36,6 +51,14 @@ impl ProbeError {
         match value {
             0 => Err(Self::Setting { setting, problem: "must be at least 1, but is 0".into() }),
             _ => Ok(()),
+        }
+    }
+
+    /// There must be an answer to each.
+    pub(crate) fn as_many(to: &'static str, asked: usize, found: usize) -> Result<(), Self> {
+        match asked == found {
+            true => Ok(()),
+            false => Err(Self::Answers { to, asked, found }),
         }
     }
 }

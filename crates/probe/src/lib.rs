@@ -1,41 +1,36 @@
 //! Nudges, responses, aggregation: how functions and networks answer when they are touched.
 //!
-//! A measure of sensitivity is a nudge (what is touched, where), a response (what is compared) and averages with standard errors:
+//! Everything measured is a [`Subject`] (what answers), a [`Nudge`] (what is touched, where), a [`Response`] (what is compared) and averages
+//! with standard errors. The one loop is [`respond`], to a [`Budget`]:
 //!
-//! - [`sharpness`]: noise on the weights; the loss rises, the outputs shift.
-//! - [`network_sensitivity`]: a bit flips; the output shifts, the label changes.
-//! - [`ReplaceToken`] and [`SignDiffers`]: a token is replaced; the sign of the output changes.
+//! - [`BitFlip`]: a bit flips; the label changes ([`LabelDiffers`]), the output shifts ([`SquaredShift`]).
+//! - [`ReplaceToken`]: a token is replaced; the sign of the output changes ([`SignDiffers`]).
+//! - [`PatchNoise`], [`PatchReplacement`]: a patch of an image gets noise, or is replaced.
+//! - [`EmbeddingNoise`], [`WordReplacement`]: an embedding of a text gets noise, or a word is replaced.
+//! - `WeightNoise`: the weights get noise; the loss rises, the outputs shift, the label changes.
 //!
-//! Beside them stand plain averages over inputs: [`evaluate`] (loss and accuracy) and [`blowup`] (LayerNorm factors), and the
-//! [`parameter_norm`].
+//! [`NUDGES`] lists them by the names that settings know. Where a function of bits is known on every string nothing is sampled
+//! ([`NetworkSensitivity::exact`]).
 //!
-//! These measures are taken of a whole [`pudica_ensemble::Engine`] at once and give one result for each of its networks, in order. The engine
-//! computes; what is averaged over what, and how far off it may be, is decided here. Those of networks
-//! on images and texts are in [`classifier`]. Where inputs are nudged, the one loop is [`respond`], with any [`Nudge`] and [`Response`].
+//! So far nothing here needs a network of ours: subjects are whatever somebody brings. With the feature `networks` come the measures of
+//! those of `pudica_nn`: of a whole `pudica_ensemble::Engine` at once (`sharpness`, `network_sensitivity`, `evaluate`, `blowup`, with one
+//! result for each of its networks, in order), of classifiers of images and texts (`classifier`), and the `parameter_norm`.
 
-mod blowup;
-pub mod classifier;
 mod error;
-mod evaluate;
-mod model;
-mod network_sensitivity;
-mod norms;
-#[cfg(test)]
-mod plain;
+mod exact;
+#[cfg(feature = "networks")]
+mod networks;
+mod nudge;
 mod respond;
-mod sharpness;
-mod tokens;
+mod response;
+mod subject;
 
-pub use blowup::{Blowup, BlowupTotals, Blowups, NormBlowup, blowup};
 pub use error::ProbeError;
-pub use evaluate::{Evaluation, evaluate};
-pub use model::Model;
-pub use network_sensitivity::{
-    BitFlip, LARGEST_EXACT, LabelDiffers, NetworkSensitivity, SquaredShift, cube_outputs, learnt_table,
-    network_sensitivity,
-};
-pub use norms::parameter_norm;
-pub use pudica_statistics::{Estimate, Moments};
-pub use respond::{Nudge, Plan, Profile, Response, respond};
-pub use sharpness::{Sharpness, SharpnessConfig, sharpness};
-pub use tokens::{ReplaceToken, SignDiffers};
+pub use exact::{LARGEST_EXACT, NetworkSensitivity};
+#[cfg(feature = "networks")]
+pub use networks::*;
+pub use nudge::*;
+pub use pudica_statistics::{Estimate, Moments, Precision};
+pub use respond::{Budget, Profile, respond};
+pub use response::{LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};
+pub use subject::{NoiseName, Subject, Touch, Touches};

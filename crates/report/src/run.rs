@@ -194,10 +194,9 @@ pub mod tests {
         let mut numbers = Numbers::default();
         lines.iter().for_each(|line| numbers.add(line.as_object().unwrap()));
         Run {
-            record: RunRecord { id: "id".into(), sweep: "all".into(), parent: None },
+            record: RunRecord { id: "id".into(), sweep: "all".into(), parent: None, label: String::new() },
             settings: settings.as_object().unwrap().clone(),
             summary: None,
-            label: String::new(),
             lines: numbers,
         }
     }

@@ -1,11 +1,12 @@
 //! Images from a path whose format its name tells.
 
-use super::{Images, ImagesError, ImagesResult, read_cifar, read_folder, read_idx, read_npy, read_svhn};
+use super::{Images, read_cifar, read_folder, read_idx, read_npy, read_svhn};
+use crate::{FileError, FileResult};
 use std::path::{Path, PathBuf};
 
 /// Images and labels from a folder of classes, a `.bin` (CIFAR-10), a `.mat` (SVHN), a `.npy` with a `labels.npy` beside it, or an IDX
 /// file of images with its labels beside it; gzipped or not.
-pub fn read_any(path: &Path) -> ImagesResult<Images> {
+pub fn read_any(path: &Path) -> FileResult<Images> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     match plain.rsplit_once('.').map(|(_, extension)| extension) {
@@ -14,7 +15,7 @@ pub fn read_any(path: &Path) -> ImagesResult<Images> {
         Some("mat") => read_svhn(path),
         Some("npy") => read_npy(path, &path.with_file_name("labels.npy"), None),
         _ if name.contains("images-idx3") => read_idx(path, &labels_beside(path, &name)),
-        _ => Err(ImagesError::new(
+        _ => Err(FileError::new(
             path,
             "not a kind known here: a folder of classes, .bin, .mat, .npy or ...-images-idx3-ubyte",
         )),

@@ -1,6 +1,7 @@
 //! The bytes of a file, unpacked as they are read, with a count of where we are.
 
-use super::{ImagesError, ImagesResult, MAX_PIXELS};
+use super::MAX_PIXELS;
+use crate::{FileError, FileResult};
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -23,12 +24,12 @@ pub(crate) struct Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     /// The content of a file; gzip is recognised by its first bytes and unpacked.
-    pub fn open(path: &'a Path) -> ImagesResult<Self> {
-        let wrong = |error: std::io::Error| ImagesError::new(path, format!("cannot be read: {error}"));
+    pub fn open(path: &'a Path) -> FileResult<Self> {
+        let wrong = |error: std::io::Error| FileError::new(path, format!("cannot be read: {error}"));
         let mut file = File::open(path).map_err(wrong)?;
         let metadata = file.metadata().map_err(wrong)?;
         if metadata.is_dir() {
-            return Err(ImagesError::new(path, "is a folder, not a file"));
+            return Err(FileError::new(path, "is a folder, not a file"));
         }
         let mut start = Vec::new();
         (&mut file).take(2).read_to_end(&mut start).map_err(wrong)?;
@@ -43,7 +44,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Hands the next `length` bytes, which are zlib's, to `visit`, unpacked as they are read; `visit` must read them to the end.
-    pub fn unpack(&mut self, length: u64, visit: impl FnOnce(&mut Bytes) -> ImagesResult<()>) -> ImagesResult<()> {
+    pub fn unpack(&mut self, length: u64, visit: impl FnOnce(&mut Bytes) -> FileResult<()>) -> FileResult<()> {
         let mut packed = (&mut self.reader).take(length);
         let longest = length.saturating_mul(BEST_PACKING);
         let reader = Box::new(ZlibDecoder::new(&mut packed));
@@ -57,8 +58,8 @@ impl<'a> Bytes<'a> {
     }
 
     /// The error of this file, with the place.
-    pub fn error(&self, problem: impl std::fmt::Display) -> ImagesError {
-        ImagesError::new(self.path, format!("{problem} (at byte {}{})", self.position, self.of))
+    pub fn error(&self, problem: impl std::fmt::Display) -> FileError {
+        FileError::new(self.path, format!("{problem} (at byte {}{})", self.position, self.of))
     }
 
     /// Bytes that can still follow, at most.
@@ -67,7 +68,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Fills the buffer with the next bytes, which are `what`; false if the content had ended before the first of them.
-    pub fn fill_or_end(&mut self, buffer: &mut [u8], what: &str) -> ImagesResult<bool> {
+    pub fn fill_or_end(&mut self, buffer: &mut [u8], what: &str) -> FileResult<bool> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.reader.read(&mut buffer[filled..]) {
@@ -88,7 +89,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Fills the buffer with the next bytes, which are `what`.
-    pub fn fill(&mut self, buffer: &mut [u8], what: &str) -> ImagesResult<()> {
+    pub fn fill(&mut self, buffer: &mut [u8], what: &str) -> FileResult<()> {
         if buffer.is_empty() || self.fill_or_end(buffer, what)? {
             return Ok(());
         }
@@ -96,13 +97,13 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next `N` bytes, which are `what`.
-    pub fn array<const N: usize>(&mut self, what: &str) -> ImagesResult<[u8; N]> {
+    pub fn array<const N: usize>(&mut self, what: &str) -> FileResult<[u8; N]> {
         let mut array = [0; N];
         self.fill(&mut array, what).map(|()| array)
     }
 
     /// Whether `count` bytes of `what` can still follow; called before memory is asked for.
-    pub fn expect(&self, count: u64, what: &str) -> ImagesResult<()> {
+    pub fn expect(&self, count: u64, what: &str) -> FileResult<()> {
         if count > self.left() || count > MAX_PIXELS {
             let left = self.left();
             return Err(self.error(format!("{count} bytes of {what} are announced, at most {left} can follow")));
@@ -111,7 +112,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next `count` bytes, which are `what`. Memory grows with what is really there, not with what is announced.
-    pub fn vector(&mut self, count: u64, what: &str) -> ImagesResult<Vec<u8>> {
+    pub fn vector(&mut self, count: u64, what: &str) -> FileResult<Vec<u8>> {
         self.expect(count, what)?;
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < count {
@@ -124,7 +125,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Passes over `count` bytes of `what`.
-    pub fn skip(&mut self, count: u64, what: &str) -> ImagesResult<()> {
+    pub fn skip(&mut self, count: u64, what: &str) -> FileResult<()> {
         let mut buffer = [0; 4096];
         let mut left = count;
         while left > 0 {
@@ -136,7 +137,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Makes sure that the content ends here; for packed content this also checks its own checksum.
-    pub fn end(mut self, what: &str) -> ImagesResult<()> {
+    pub fn end(mut self, what: &str) -> FileResult<()> {
         match self.fill_or_end(&mut [0], "its end")? {
             true => Err(self.error(format!("more bytes follow after {what}"))),
             false => Ok(()),

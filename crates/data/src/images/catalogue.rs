@@ -1,7 +1,8 @@
 //! The data sets of the experiments: where their files may lie, what they hold, and their published checksums.
 
-use super::{Images, ImagesError, ImagesResult, Shape, md5_of_content, read_cifar, read_idx, read_svhn};
+use super::{Images, Shape, md5_of_content, read_cifar, read_idx, read_svhn};
 use crate::Split;
+use crate::{FileError, FileResult};
 use pudica_boolean::did_you_mean;
 use std::path::{Path, PathBuf};
 
@@ -220,7 +221,7 @@ impl DataSet {
     }
 
     /// Reads what there is of a split in a data folder.
-    pub fn load(&self, data: &Path, split: Split) -> ImagesResult<Loaded> {
+    pub fn load(&self, data: &Path, split: Split) -> FileResult<Loaded> {
         let mut images: Option<Images> = None;
         let mut files = Vec::new();
         for piece in self.pieces(split) {
@@ -243,23 +244,18 @@ impl DataSet {
         images.map(|images| Loaded { images, published, files }).ok_or_else(|| self.missing(data, split))
     }
 
-    fn check(&self, images: &Images, path: &Path) -> ImagesResult<()> {
+    fn check(&self, images: &Images, path: &Path) -> FileResult<()> {
         if images.shape() != self.shape {
             let (found, expected) = (images.shape(), self.shape);
-            return Err(ImagesError::new(
-                path,
-                format!("images of {found}, but those of {} are {expected}", self.name),
-            ));
+            return Err(FileError::new(path, format!("images of {found}, but those of {} are {expected}", self.name)));
         }
         match images.labels().iter().position(|label| usize::from(*label) >= self.classes.len()) {
-            Some(index) => {
-                Err(ImagesError::new(path, format!("image {index} has the label {}", images.labels()[index])))
-            }
+            Some(index) => Err(FileError::new(path, format!("image {index} has the label {}", images.labels()[index]))),
             None => Ok(()),
         }
     }
 
-    fn missing(&self, data: &Path, split: Split) -> ImagesError {
+    fn missing(&self, data: &Path, split: Split) -> FileError {
         let names: Vec<&str> = self.pieces(split)[0].files.iter().map(|file| file.name).collect();
         let places = self.folders.join(", ");
         let problem = format!(
@@ -268,11 +264,11 @@ impl DataSet {
             self.name,
             names.join(" and ")
         );
-        ImagesError::new(data, problem)
+        FileError::new(data, problem)
     }
 
     /// Checksums of the files of a split that lie in a data folder.
-    pub fn verify(&self, data: &Path, split: Split) -> Vec<ImagesResult<Checked>> {
+    pub fn verify(&self, data: &Path, split: Split) -> Vec<FileResult<Checked>> {
         let published = self.pieces(split).iter().flat_map(|piece| piece.files);
         let found = published.filter_map(|file| self.find(data, file).map(|path| (file, path)));
         let check = |(file, path): (&Published, PathBuf)| {

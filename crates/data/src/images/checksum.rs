@@ -1,12 +1,12 @@
 //! Published checksums are of the unpacked files: the same whoever packed them.
 
-use super::ImagesResult;
 use super::bytes::Bytes;
+use crate::FileResult;
 use md5::{Digest, Md5};
 use std::path::Path;
 
 /// MD5 in hexadecimal of a file's content, unpacked if it is gzipped, and how many bytes that is.
-pub fn md5_of_content(path: &Path) -> ImagesResult<(String, u64)> {
+pub fn md5_of_content(path: &Path) -> FileResult<(String, u64)> {
     let mut file = Bytes::open(path)?;
     let (mut digest, mut length) = (Md5::new(), 0);
     let mut buffer = vec![0; 1 << 16];

@@ -1,14 +1,15 @@
 //! CIFAR-10's binary files: records of one label and 32 x 32 pixels, red plane first, then green, then blue.
 
 use super::bytes::Bytes;
-use super::{Images, ImagesResult, MAX_PIXELS, Shape};
+use super::{Images, MAX_PIXELS, Shape};
+use crate::FileResult;
 use std::path::Path;
 
 const SHAPE: Shape = Shape { height: 32, width: 32, channels: 3 };
 const PLANE: usize = 32 * 32;
 
 /// All records of a `.bin` file, gzipped or not.
-pub fn read_cifar(path: &Path) -> ImagesResult<Images> {
+pub fn read_cifar(path: &Path) -> FileResult<Images> {
     let mut file = Bytes::open(path)?;
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     let mut record = [0; 1 + 3 * PLANE];

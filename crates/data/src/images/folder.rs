@@ -1,7 +1,8 @@
 //! A folder of pictures: one folder inside for each class, classes numbered in the order of their names.
 
 use super::picture::read_picture;
-use super::{Images, ImagesError, ImagesResult, MAX_PIXELS};
+use super::{Images, MAX_PIXELS};
+use crate::{FileError, FileResult};
 use std::path::{Path, PathBuf};
 
 /// What a folder of pictures holds.
@@ -14,11 +15,11 @@ pub struct FolderImages {
 }
 
 /// Every `.png`, `.jpg` and `.jpeg` in the folders of `root`; all must have one shape.
-pub fn read_folder(root: &Path) -> ImagesResult<FolderImages> {
+pub fn read_folder(root: &Path) -> FileResult<FolderImages> {
     let folders: Vec<PathBuf> = entries(root)?.into_iter().filter(|path| path.is_dir()).collect();
     if folders.is_empty() || folders.len() > 256 {
         let found = folders.len();
-        return Err(ImagesError::new(root, format!("{found} folders inside; one for each class is needed, 1 to 256")));
+        return Err(FileError::new(root, format!("{found} folders inside; one for each class is needed, 1 to 256")));
     }
     let mut set: Option<Images> = None;
     for (label, folder) in folders.iter().enumerate() {
@@ -26,10 +27,10 @@ pub fn read_folder(root: &Path) -> ImagesResult<FolderImages> {
             let (shape, pixels) = read_picture(path)?;
             let set = set.get_or_insert_with(|| Images { shape, pixels: Vec::new(), labels: Vec::new() });
             if set.shape != shape {
-                return Err(ImagesError::new(path, format!("this picture is {shape}, those before it {}", set.shape)));
+                return Err(FileError::new(path, format!("this picture is {shape}, those before it {}", set.shape)));
             }
             if (set.pixels.len() + pixels.len()) as u64 > MAX_PIXELS {
-                return Err(ImagesError::new(root, format!("more than the {MAX_PIXELS} bytes of pixels read here")));
+                return Err(FileError::new(root, format!("more than the {MAX_PIXELS} bytes of pixels read here")));
             }
             set.pixels.extend(pixels);
             set.labels.push(label as u8);
@@ -38,12 +39,12 @@ pub fn read_folder(root: &Path) -> ImagesResult<FolderImages> {
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match set {
         Some(images) => Ok(FolderImages { images, classes: folders.iter().map(name).collect() }),
-        None => Err(ImagesError::new(root, "no .png, .jpg or .jpeg in the folders inside")),
+        None => Err(FileError::new(root, "no .png, .jpg or .jpeg in the folders inside")),
     }
 }
 
-fn entries(folder: &Path) -> ImagesResult<Vec<PathBuf>> {
-    let wrong = |error: std::io::Error| ImagesError::new(folder, format!("cannot be listed: {error}"));
+fn entries(folder: &Path) -> FileResult<Vec<PathBuf>> {
+    let wrong = |error: std::io::Error| FileError::new(folder, format!("cannot be listed: {error}"));
     let listed = std::fs::read_dir(folder).map_err(wrong)?;
     let mut paths: Vec<PathBuf> =
         listed.map(|entry| entry.map(|e| e.path()).map_err(wrong)).collect::<Result<_, _>>()?;

@@ -1,11 +1,12 @@
 //! IDX, the format of MNIST: `00 00 08 rank`, `rank` big-endian sizes, then the bytes. Gzipped or not.
 
 use super::bytes::Bytes;
-use super::{Images, ImagesResult, Shape};
+use super::{Images, Shape};
+use crate::FileResult;
 use std::path::Path;
 
 /// Images \[count, height, width\] from one IDX file and their labels \[count\] from another.
-pub fn read_idx(images: &Path, labels: &Path) -> ImagesResult<Images> {
+pub fn read_idx(images: &Path, labels: &Path) -> FileResult<Images> {
     let mut file = Bytes::open(images)?;
     let [count, height, width] = header(&mut file, "images")?;
     let shape = Shape::checked(count, height, width, 1).map_err(|problem| file.error(problem))?;
@@ -23,7 +24,7 @@ pub fn read_idx(images: &Path, labels: &Path) -> ImagesResult<Images> {
 }
 
 /// The sizes of an array of bytes with `RANK` axes.
-fn header<const RANK: usize>(file: &mut Bytes, what: &str) -> ImagesResult<[u64; RANK]> {
+fn header<const RANK: usize>(file: &mut Bytes, what: &str) -> FileResult<[u64; RANK]> {
     let magic: [u8; 4] = file.array("its IDX header")?;
     match magic {
         [0, 0, 8, rank] if usize::from(rank) == RANK => {}

@@ -1,8 +1,8 @@
 //! MATLAB 5 files, as far as arrays of numbers go: a header of 128 bytes, then elements with a tag of type and length, those of
 //! type 15 packed by zlib. Each variable is an element of type 14 that holds flags, sizes, a name and the values, column by column.
 
-use super::ImagesResult;
 use super::bytes::Bytes;
+use crate::FileResult;
 
 const INT8: u32 = 1;
 const UINT8: u32 = 2;
@@ -31,8 +31,8 @@ pub(super) struct Variable {
 /// [`Variable::small_integers`]) or [skip](Variable::skip) them.
 pub(super) fn read_variables(
     file: &mut Bytes,
-    mut visit: impl FnMut(Variable, &mut Bytes) -> ImagesResult<()>,
-) -> ImagesResult<()> {
+    mut visit: impl FnMut(Variable, &mut Bytes) -> FileResult<()>,
+) -> FileResult<()> {
     let header: [u8; 128] = file.array("its MATLAB header")?;
     if header.starts_with(b"MATLAB 7.3") || header.starts_with(b"\x89HDF") {
         return Err(file.error("a MATLAB 7.3 (HDF5) file is not read here: save it with -v7 or older"));
@@ -66,7 +66,7 @@ pub(super) fn read_variables(
 }
 
 /// Flags, sizes and name of a variable; the values' tag.
-fn variable(file: &mut Bytes) -> ImagesResult<Variable> {
+fn variable(file: &mut Bytes) -> FileResult<Variable> {
     let (kind, flags) = small_element(file, "a variable's flags", 8)?;
     if kind != UINT32 || flags.len() != 8 {
         return Err(file.error("a variable without flags"));
@@ -96,7 +96,7 @@ fn variable(file: &mut Bytes) -> ImagesResult<Variable> {
 }
 
 /// Type and bytes of an element of at most `longest` bytes; those of up to 4 may stand in the tag itself.
-fn small_element(file: &mut Bytes, what: &str, longest: u32) -> ImagesResult<(u32, Vec<u8>)> {
+fn small_element(file: &mut Bytes, what: &str, longest: u32) -> FileResult<(u32, Vec<u8>)> {
     let start: [u8; 8] = file.array(what)?;
     let kind = word(&start[..4]);
     if kind >> 16 != 0 {
@@ -122,12 +122,12 @@ impl Variable {
     }
 
     /// Passes over the values.
-    pub fn skip(&self, file: &mut Bytes) -> ImagesResult<()> {
+    pub fn skip(&self, file: &mut Bytes) -> FileResult<()> {
         file.skip(self.length + self.padding, "values")
     }
 
     /// The values as records of `size` bytes each, handed to `visit` one after the other.
-    pub fn records(&self, file: &mut Bytes, size: usize, mut visit: impl FnMut(&[u8])) -> ImagesResult<()> {
+    pub fn records(&self, file: &mut Bytes, size: usize, mut visit: impl FnMut(&[u8])) -> FileResult<()> {
         if self.stored != UINT8 || self.count() != Some(self.length) {
             return Err(file.error(format!("the values of {} are not one byte (uint8) each", self.name)));
         }
@@ -140,7 +140,7 @@ impl Variable {
     }
 
     /// The values as integers from 0 to 255, stored as bytes or as doubles.
-    pub fn small_integers(&self, file: &mut Bytes) -> ImagesResult<Vec<u8>> {
+    pub fn small_integers(&self, file: &mut Bytes) -> FileResult<Vec<u8>> {
         let size = match self.stored {
             UINT8 => 1,
             DOUBLE => 8,

@@ -37,36 +37,8 @@ pub(crate) use picture::read_picture;
 pub use sheet::ContactSheet;
 pub use svhn::read_svhn;
 
-use std::path::{Path, PathBuf};
-use thiserror::Error;
-
 /// No reader makes more pixels than this: the largest set read here, SVHN's extra split, has 1.6 GB.
 pub const MAX_PIXELS: u64 = 1 << 31;
-
-/// A file of images that cannot be read: which, where in it, and why.
-#[derive(Debug, Error)]
-#[error("{}: {problem}", path.display())]
-pub struct ImagesError {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong and where in the file.
-    pub problem: String,
-}
-
-impl ImagesError {
-    /// The error of this file or folder.
-    pub fn new(path: &Path, problem: impl Into<String>) -> Self {
-        Self { path: path.to_path_buf(), problem: problem.into() }
-    }
-
-    /// That the system refused to write it.
-    pub(crate) fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        move |error| Self::new(path, format!("cannot be written: {}", pudica_boolean::atomic::sentence(&error)))
-    }
-}
-
-/// What a reader returns.
-pub type ImagesResult<T> = Result<T, ImagesError>;
 
 /// Height, width and channels, the same for all images of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! One picture from a PNG or JPEG file.
 
-use super::{ImagesError, ImagesResult, Shape};
+use super::Shape;
+use crate::{FileError, FileResult};
 use std::io::Cursor;
 use std::path::Path;
 use zune_jpeg::zune_core::{colorspace::ColorSpace, options::DecoderOptions};
@@ -9,8 +10,8 @@ use zune_jpeg::zune_core::{colorspace::ColorSpace, options::DecoderOptions};
 const LARGEST: u64 = 1 << 24;
 
 /// Shape and pixels \[height, width, channels\] of a picture; grey stays grey.
-pub(crate) fn read_picture(path: &Path) -> ImagesResult<(Shape, Vec<u8>)> {
-    let wrong = |problem: String| ImagesError::new(path, problem);
+pub(crate) fn read_picture(path: &Path) -> FileResult<(Shape, Vec<u8>)> {
+    let wrong = |problem: String| FileError::new(path, problem);
     let length = std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?.len();
     if length > 16 * LARGEST {
         return Err(wrong(format!("a picture of {length} bytes is larger than what is read here")));

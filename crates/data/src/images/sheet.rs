@@ -1,6 +1,7 @@
 //! Many images as one picture.
 
-use super::{Images, ImagesError, ImagesResult};
+use super::Images;
+use crate::{FileError, FileResult};
 use pudica_boolean::write_atomically;
 use std::path::Path;
 
@@ -61,10 +62,10 @@ impl ContactSheet {
     }
 
     /// Writes the sheet as a PNG.
-    pub fn write_png(&self, path: &Path) -> ImagesResult<()> {
+    pub fn write_png(&self, path: &Path) -> FileResult<()> {
         let size = |length: usize| {
             u32::try_from(length)
-                .map_err(|_| ImagesError::new(path, format!("cannot be written: {length} pixels are too many")))
+                .map_err(|_| FileError::new(path, format!("cannot be written: {length} pixels are too many")))
         };
         let (width, height) = (size(self.width)?, size(self.height)?);
         write_atomically(path, |file| {
@@ -75,6 +76,6 @@ impl ContactSheet {
             writer.write_image_data(&self.pixels)?;
             Ok(writer.finish()?)
         })
-        .map_err(ImagesError::unwritable(path))
+        .map_err(FileError::unwritable(path))
     }
 }

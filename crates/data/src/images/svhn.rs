@@ -2,11 +2,12 @@
 
 use super::bytes::Bytes;
 use super::mat::read_variables;
-use super::{Images, ImagesError, ImagesResult, Shape};
+use super::{Images, Shape};
+use crate::{FileError, FileResult};
 use std::path::Path;
 
 /// The images `X` and labels `y` of a MATLAB 5 file.
-pub fn read_svhn(path: &Path) -> ImagesResult<Images> {
+pub fn read_svhn(path: &Path) -> FileResult<Images> {
     let mut file = Bytes::open(path)?;
     let (mut images, mut labels) = (None, None);
     read_variables(&mut file, |variable, file| {
@@ -25,7 +26,7 @@ pub fn read_svhn(path: &Path) -> ImagesResult<Images> {
         }
         Ok(())
     })?;
-    let wrong = |problem: String| ImagesError::new(path, problem);
+    let wrong = |problem: String| FileError::new(path, problem);
     let (shape, count, pixels) = images.ok_or_else(|| wrong("the file has no variable X (the images)".into()))?;
     let mut labels = labels.ok_or_else(|| wrong("the file has no variable y (the labels)".into()))?;
     if labels.len() as u64 != count {

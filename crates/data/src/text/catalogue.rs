@@ -1,7 +1,8 @@
 //! The text data sets known by name, and where their files may lie.
 
-use super::{Pairs, TextError, TextResult, read_mrpc, read_qqp, read_sst2};
+use super::{Pairs, read_mrpc, read_qqp, read_sst2};
 use crate::Split;
+use crate::{FileError, FileResult};
 use pudica_boolean::did_you_mean;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ pub struct TextSet {
     /// Names its file may have, without `.gz`, and how many rows the published one has.
     train: (&'static [&'static str], usize),
     test: (&'static [&'static str], usize),
-    read: fn(&Path) -> TextResult<Pairs>,
+    read: fn(&Path) -> FileResult<Pairs>,
 }
 
 /// Texts of a split, as they were found.
@@ -107,7 +108,7 @@ impl TextSet {
     }
 
     /// Reads a split from a data folder.
-    pub fn load(&self, data: &Path, split: Split) -> TextResult<LoadedTexts> {
+    pub fn load(&self, data: &Path, split: Split) -> FileResult<LoadedTexts> {
         let file = self.file(data, split).ok_or_else(|| {
             let (names, places) = (self.names(split).join(" or "), self.folders.join(", "));
             let problem = format!(
@@ -115,7 +116,7 @@ impl TextSet {
                 split.name(),
                 self.name
             );
-            TextError::new(data, problem)
+            FileError::new(data, problem)
         })?;
         Ok(LoadedTexts { pairs: (self.read)(&file)?, published: self.published(split), file })
     }

@@ -1,6 +1,7 @@
 //! Byte-level BPE: from texts to the tokens of RoBERTa or GPT-2, through Hugging Face's `tokenizers`.
 
-use super::{Pairs, TextError, TextResult};
+use super::Pairs;
+use crate::{FileError, FileResult};
 use ahash::AHashMap;
 use std::collections::HashMap;
 use std::path::Path;
@@ -62,21 +63,21 @@ pub struct PairEncoder {
 
 impl PairEncoder {
     /// The encoder whose vocabulary and merges (`vocab.bpe` or `merges.txt`) lie in a folder.
-    pub fn open(folder: &Path, vocabulary: Vocabulary) -> TextResult<Self> {
+    pub fn open(folder: &Path, vocabulary: Vocabulary) -> FileResult<Self> {
         let find = |names: [&str; 2]| {
             names.iter().map(|name| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| {
-                TextError::new(folder, format!("there is no {}, which tokens are made with", names.join(" or ")))
+                FileError::new(folder, format!("there is no {}, which tokens are made with", names.join(" or ")))
             })
         };
         Self::read(&find(vocabulary.files())?, &find(["vocab.bpe", "merges.txt"])?, vocabulary)
     }
 
     /// The encoder of a vocabulary (JSON: each piece and its number) and of its merges (one a line, the first learnt first).
-    pub fn read(numbers: &Path, merges: &Path, vocabulary: Vocabulary) -> TextResult<Self> {
-        let wrong = |problem: String| TextError::new(numbers, problem);
+    pub fn read(numbers: &Path, merges: &Path, vocabulary: Vocabulary) -> FileResult<Self> {
+        let wrong = |problem: String| FileError::new(numbers, problem);
         let readable = |path: &Path| {
             let text = std::fs::read_to_string(path);
-            text.map_err(|error| TextError::new(path, format!("cannot be read: {error}")))
+            text.map_err(|error| FileError::new(path, format!("cannot be read: {error}")))
         };
         let pieces: HashMap<String, u32> = serde_json::from_str(&readable(numbers)?).map_err(|error| {
             wrong(format!("is not a vocabulary, a JSON object of pieces and their numbers: {error}"))
@@ -86,10 +87,10 @@ impl PairEncoder {
             return Err(wrong(format!("'{piece}' has the number {number}, but there are {size} pieces")));
         }
         let number = |piece: &&str| pieces.get(*piece).copied().ok_or_else(|| wrong(format!("has no piece '{piece}'")));
-        let part = |pieces: &[&str]| pieces.iter().map(number).collect::<TextResult<Vec<u32>>>();
+        let part = |pieces: &[&str]| pieces.iter().map(number).collect::<FileResult<Vec<u32>>>();
         let [start, middle, end] = vocabulary.frame();
         let frame = [part(start)?, part(middle)?, part(end)?];
-        let merges = read_merges(&readable(merges)?).map_err(|problem| TextError::new(merges, problem))?;
+        let merges = read_merges(&readable(merges)?).map_err(|problem| FileError::new(merges, problem))?;
         let bpe = BPE::builder().vocab_and_merges(pieces.into_iter().collect::<Pieces>(), merges).build();
         let bpe = bpe.map_err(|error| wrong(format!("does not fit the merges: {error}")))?;
         let mut tokenizer = Tokenizer::new(bpe);

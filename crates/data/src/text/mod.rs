@@ -17,29 +17,6 @@ pub use encoder::{Encoded, PairEncoder, Vocabulary};
 pub use glue::{read_mrpc, read_qqp, read_sst2};
 pub use table::{Columns, read_table};
 
-use std::path::{Path, PathBuf};
-use thiserror::Error;
-
-/// Texts or token files that cannot be read or encoded: which file, where in it, and why.
-#[derive(Debug, Error)]
-#[error("{}: {problem}", path.display())]
-pub struct TextError {
-    /// The file or folder.
-    pub path: PathBuf,
-    /// What is wrong, with the line and column where there are any.
-    pub problem: String,
-}
-
-impl TextError {
-    /// The error of this file or folder.
-    pub fn new(path: &Path, problem: impl Into<String>) -> Self {
-        Self { path: path.to_path_buf(), problem: problem.into() }
-    }
-}
-
-/// What a reader returns.
-pub type TextResult<T> = Result<T, TextError>;
-
 /// Labelled texts: one sentence, or two to compare, and a class for each row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {

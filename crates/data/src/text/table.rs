@@ -1,7 +1,8 @@
 //! Files of named columns, one row a line: TSV as GLUE writes it (quotes are letters like any other), and CSV with quoted fields.
 
-use super::{Pairs, TextError, TextResult};
+use super::Pairs;
 use crate::images::Bytes;
+use crate::{FileError, FileResult};
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Terminator};
 use pudica_boolean::did_you_mean;
 use std::io::Read;
@@ -25,8 +26,8 @@ pub struct Columns<'a> {
 
 /// Reads a file of named columns, plain or gzipped, with or without a byte order mark. A file named `.csv` or `.csv.gz` has commas, and
 /// fields in double quotes may hold commas, line ends and doubled quotes; any other has tabs, and quotes are letters as they stand.
-pub fn read_table(path: &Path, columns: &Columns) -> TextResult<Pairs> {
-    let wrong = |problem: String| TextError::new(path, problem);
+pub fn read_table(path: &Path, columns: &Columns) -> FileResult<Pairs> {
+    let wrong = |problem: String| FileError::new(path, problem);
     let file = Bytes::open(path).map_err(|error| wrong(error.problem))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let commas = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".csv");

@@ -22,7 +22,7 @@ pub use optimiser::Optimiser;
 /// An architecture that maps inputs to class scores.
 pub trait Classifier: Clone {
     /// A batch as it lies in the host's memory.
-    type Input;
+    type Input: Send + Sync;
     /// A batch on a device.
     type Batch: Clone;
     /// Its layers.

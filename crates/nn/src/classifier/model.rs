@@ -73,17 +73,27 @@ impl<C: Classifier> Model<C> {
         if direction.len() != expected {
             return Err(NnError::Layout(format!("{} values given, {expected} needed", direction.len())));
         }
-        let direction = self.device.floats(direction.to_vec(), [expected]);
-        Ok(Self {
+        Ok(self.with_flat(self.flat.clone() + self.device.floats(direction.to_vec(), [expected])))
+    }
+
+    /// The same network with other weights, of the same layout.
+    pub fn with_weights(&self, weights: &Weights) -> Result<Self, NnError> {
+        self.layout.check_same_layout(weights)?;
+        Ok(self.with_flat(self.device.floats(weights.data().to_vec(), [weights.data().len()])))
+    }
+
+    /// The same network with other weights \[parameters\].
+    fn with_flat(&self, flat: Tensor<1>) -> Self {
+        Self {
             classifier: self.classifier.clone(),
             network: self.network.clone(),
             params: self.params.clone(),
             layout: self.layout.clone(),
-            flat: self.flat.clone() + direction,
+            flat,
             buffer_layout: self.buffer_layout.clone(),
             buffers: self.buffers.clone(),
             device: self.device.clone(),
-        })
+        }
     }
 
     /// The scores of a batch, row-major [batch, classes].

@@ -23,7 +23,7 @@ pub use lemma16::{Flow, Lemma16};
 pub use lemma21::{LARGEST_COMPARED, Lemma21};
 pub use pudica_statistics::Share;
 pub use theorem4::{LARGEST_EXHAUSTIVE, Theorem4};
-pub use theorem6::{Noise, Sharpness, Theorem6};
+pub use theorem6::{SharpnessAt, Theorem6};
 
 /// How many inputs and noise draws are sampled.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,8 +93,7 @@ impl Report {
         let encoder = ExactEncoder::new(config, weights)?;
         let constants = Constants::of(&encoder)?;
         let theorem4 = Theorem4::of(&encoder, constants.ln_c, samples, sampling.seed)?;
-        let noise = Noise { rhos: sampling.rhos.clone(), draws: sampling.draws, strings: samples, seed: sampling.seed };
-        let theorem6 = Theorem6::of(config, weights, theorem4.average_sensitivity, &noise)?;
+        let theorem6 = Theorem6::of(config, weights, theorem4.average_sensitivity, samples, sampling)?;
         let lemma11 = Lemma11::of(&encoder, samples, sampling.seed)?;
         let remark12 = [Remark12::at(n), Remark12::shortest()];
         let flow = Flow::of(&encoder, samples, sampling.seed)?;
@@ -168,6 +167,35 @@ mod tests {
         // n = 16 is sampled: nothing about inputs may be called verified.
         let verified = |name: &str| found.claims.iter().any(|c| c.name == name && c.verdict == Verdict::Holds);
         assert!(!["Theorem 4", "Corollary 5", "Lemma 11", "Lemma 16"].into_iter().any(verified));
+    }
+
+    /// The numbers of commit 0f23b66, when Theorems 4 and 6 had loops of their own.
+    #[test]
+    fn a_random_encoder_has_the_numbers_it_always_had() {
+        let expected = [
+            (
+                5,
+                [0.0548342627766076, 0.0, -41.931629502348365, 7.267750024039644],
+                [0.006178243679774237, 0.07838638522065053],
+            ),
+            (
+                15,
+                [0.039102531846122106, 0.005262157579403474, -43.99372411430107, 7.7350508564375575],
+                [0.005896253851755425, 0.134058543434959],
+            ),
+        ];
+        for (n, theorem4, theorem6) in expected {
+            let config = EncoderConfig { d: 8, ff: 8, ..EncoderConfig::paper(n) };
+            let weights = Architecture::Encoder(config.clone()).initial_weights(0).unwrap();
+            let sampling = Sampling { samples: Some(12), rhos: vec![0.02, 0.1], draws: 4, seed: 2 };
+            let Report { theorem4: found, theorem6: noisy, .. } =
+                Report::of(&config, &weights, None, &sampling).unwrap();
+            let sides = [found.average_sensitivity, found.average_sensitivity_std_error, found.ln_left, found.ln_right];
+            let shifts = noisy.measured.iter().map(|measured| measured.output_shift.mean);
+            for (found, expected) in sides.into_iter().chain(shifts).zip(theorem4.into_iter().chain(theorem6)) {
+                assert!((found - expected).abs() <= 1e-9 * expected.abs(), "n = {n}: {found}, expected {expected}");
+            }
+        }
     }
 
     #[test]

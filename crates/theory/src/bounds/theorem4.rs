@@ -3,12 +3,13 @@
 use pudica_boolean::RealTable;
 use pudica_boolean::real_sensitivity::real_sensitivity;
 use pudica_data::{Bits, Stream};
+use pudica_probe::{BitFlip, Budget, Response, Subject, Touches, respond};
 use pudica_statistics::{Moments, Share};
 use serde::Serialize;
 
 use super::claim::{Checked, Claim};
-use crate::Result;
 use crate::exact::ExactEncoder;
+use crate::{Result, TheoryError};
 
 /// The longest strings all of which are tried.
 pub const LARGEST_EXHAUSTIVE: usize = 14;
@@ -20,9 +21,9 @@ pub struct Theorem4 {
     pub satisfied: Share,
     /// The share the theorem promises: 1 - H / n^2.
     pub promised: f64,
-    /// The input with the least room: ln of the left side,
+    /// ln of the left side, for the input with the least room.
     pub ln_left: f64,
-    /// and of the right.
+    /// ln of the right side, for that input.
     pub ln_right: f64,
     /// The smallest ln C with which every input tried would satisfy it; the paper's ln C stands beside it in the table.
     pub ln_c_needed: f64,
@@ -150,41 +151,85 @@ fn points(encoder: &ExactEncoder, strings: &Bits) -> Vec<Point> {
     encoder.traces(strings, |trace| Point { output: 2.0 * trace.output - 1.0, ln_blowup: trace.ln_blowup() })
 }
 
-/// Sides from a string's point and its n neighbours'.
-fn sides(own: Point, neighbours: impl Iterator<Item = Point> + Clone, n: usize) -> Sides {
+/// ln(Blowup(x)^2 + mean over the n neighbours of Blowup^2), from a string's point and its neighbours'.
+fn ln_right(own: Point, neighbours: impl Iterator<Item = Point> + Clone, n: usize) -> f64 {
     let top = neighbours.clone().map(|point| point.ln_blowup).fold(own.ln_blowup, f64::max);
     let square = |point: Point| (2.0 * (point.ln_blowup - top)).exp();
-    let mean = neighbours.clone().map(square).sum::<f64>() / n as f64;
-    Sides {
-        sensitivity: neighbours.map(|point| 0.25 * (point.output - own.output).powi(2)).sum(),
-        ln_right: (square(own) + mean).ln() + 2.0 * top,
+    let mean = neighbours.map(square).sum::<f64>() / n as f64;
+    (square(own) + mean).ln() + 2.0 * top
+}
+
+/// (1/4) (T(x) - T(x with a bit flipped))^2: its sum over bits is s(f, x).
+struct QuarterSquare;
+
+impl Response<Point> for QuarterSquare {
+    fn compare(&self, before: &Point, after: &Point) -> f64 {
+        0.25 * (after.output - before.output).powi(2)
     }
 }
 
+/// All strings at once: every neighbour is one of them, so each is computed once.
 fn every_input(encoder: &ExactEncoder) -> Result<(Vec<Point>, Vec<Sides>)> {
     let n = encoder.config().n;
     let points = points(encoder, &Bits::cube(n)?);
-    let of = |row: usize| sides(points[row], (0..n).map(|bit| points[row ^ 1 << bit]), n);
+    let of = |row: usize| {
+        let neighbours = (0..n).map(|bit| points[row ^ 1 << bit]);
+        let sensitivity = neighbours.clone().map(|neighbour| QuarterSquare.compare(&points[row], &neighbour)).sum();
+        Sides { sensitivity, ln_right: ln_right(points[row], neighbours, n) }
+    };
     let sides = (0..points.len()).map(of).collect();
     Ok((points, sides))
 }
 
+/// Strings given to the encoder at once.
+const BATCH: usize = 1024;
+
 fn some_inputs(encoder: &ExactEncoder, samples: usize, seed: u64) -> Result<(Vec<Point>, Vec<Sides>)> {
     let n = encoder.config().n;
     let strings = Bits::uniform(samples, n, &mut Stream::new(seed, "bounds", 0))?;
-    let own = points(encoder, &strings);
-    let of = |(row, own): (usize, &Point)| -> Result<Sides> {
-        let string = strings.row(row);
-        let neighbours = (0..n).flat_map(|bit| {
-            let mut flipped = string.to_vec();
-            flipped[bit] ^= 1;
-            flipped
-        });
-        let neighbours = points(encoder, &Bits::new(n, neighbours.collect())?);
-        Ok(sides(*own, neighbours.into_iter(), n))
-    };
-    let sides = own.iter().enumerate().map(of).collect::<Result<_>>()?;
+    let mut traced = Traced { encoder, own: Vec::new(), neighbours: Vec::new() };
+    let inputs = strings.iter().map(<[u8]>::to_vec);
+    // Flipping a bit takes no noise.
+    let found = respond(&mut traced, inputs, &BitFlip, &[&QuarterSquare], &Budget::new(1, BATCH, seed, "bounds"))?;
+    let Traced { own, neighbours, .. } = traced;
+    let each = own.iter().zip(neighbours.chunks_exact(n)).zip(&found[0].by_input);
+    let sides = each.map(|((own, neighbours), sensitivity)| Sides {
+        sensitivity: *sensitivity,
+        ln_right: ln_right(*own, neighbours.iter().copied(), n),
+    });
+    let sides = sides.collect();
     Ok((own, sides))
+}
+
+/// An encoder that keeps what it saw: the right side is made of blowups, no comparison of two outputs.
+struct Traced<'a> {
+    encoder: &'a ExactEncoder,
+    own: Vec<Point>,
+    /// Those of the first string, of the second, ..
+    neighbours: Vec<Point>,
+}
+
+impl Traced<'_> {
+    fn points(&self, strings: &[Vec<u8>]) -> Result<Vec<Point>> {
+        Ok(points(self.encoder, &Bits::new(self.encoder.config().n, strings.concat())?))
+    }
+}
+
+impl Subject<Vec<u8>, BitFlip> for Traced<'_> {
+    type Out = Point;
+    type Error = TheoryError;
+
+    fn answer(&mut self, strings: &[Vec<u8>]) -> Result<Vec<Point>> {
+        let found = self.points(strings)?;
+        self.own.extend(&found);
+        Ok(found)
+    }
+
+    fn answer_nudged(&mut self, touches: &Touches<Vec<u8>, BitFlip>) -> Result<Vec<Point>> {
+        let found = self.points(&touches.made())?;
+        self.neighbours.extend(&found);
+        Ok(found)
+    }
 }
 
 /// E f^2 and as_n of real values on the whole cube.

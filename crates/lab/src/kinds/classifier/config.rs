@@ -1,5 +1,6 @@
 //! The settings of one run: a classifier, what it learns, how it is trained, and what is measured on the way.
 
+use pudica_probe::NudgeName;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -161,6 +162,8 @@ documented! {
     }
 }
 
+choices!(NudgeName: "noise", "replace", "embedding", "none");
+
 documented! {
     /// What is measured, and when.
     pub struct MeasureConfig {
@@ -170,7 +173,7 @@ documented! {
         pub start: bool,
         /// What sensitivity touches: `noise` (on a patch), `replace` (a patch by noise; a word by others), `embedding` (noise on a token's
         /// embedding) or `none`.
-        pub nudge: String,
+        pub nudge: NudgeName,
         /// Variance of that noise.
         pub variance: f64,
         /// Times each patch or token is touched.
@@ -255,13 +258,13 @@ impl Default for ClassifierConfig {
                 regularise_patch: 4,      // the patches of all but MNIST
             },
             measure: MeasureConfig {
-                every: 5,              // images
-                start: true,           // as in the figures on texts
-                nudge: "noise".into(), // all but MNIST and texts
-                variance: 1.0,         // CIFAR-10 and SVHN
-                draws: 5,              // images
-                patch: 4,              // all but MNIST
-                inputs: 0,             // the whole training set
+                every: 5,                // images
+                start: true,             // as in the figures on texts
+                nudge: NudgeName::Noise, // all but MNIST and texts
+                variance: 1.0,           // CIFAR-10 and SVHN
+                draws: 5,                // images
+                patch: 4,                // all but MNIST
+                inputs: 0,               // the whole training set
                 set: "train".into(),
                 corruptions: "none".into(),
                 severity: 2, // the main figures

@@ -2,8 +2,8 @@
 
 use pudica_data::Split;
 use pudica_nn::classifier::{Classifier, Model};
-use pudica_probe::classifier::{WeightNoise, evaluate as loss_and_accuracy, weight_noise};
-use pudica_probe::{Estimate, Evaluation};
+use pudica_probe::classifier::{WeightNoiseConfig, evaluate as loss_and_accuracy, weight_noise};
+use pudica_probe::{Estimate, Evaluation, NudgeName};
 use serde_json::{Map, Value, json};
 
 use super::config::ClassifierConfig;
@@ -38,7 +38,7 @@ pub(super) fn evaluate<M: Dataset>(
         corruptions: dataset.corrupted(model, config, progress)?,
         seconds: 0.0,
     };
-    if config.measure.nudge != "none" {
+    if config.measure.nudge != NudgeName::None {
         point.take_in(&dataset.sensitivity(model, config, progress)?);
     }
     Ok(point)
@@ -74,7 +74,7 @@ pub(super) fn last_measures<M: Dataset>(
     let train = |asked: usize, purpose: &str| sample(dataset.count(Split::Train), asked, config.data.seed, purpose);
     if measure.sharpness > 0.0 {
         let rows = train(measure.sharpness_inputs, "measure/sharpness");
-        let noise = WeightNoise { deviation: measure.sharpness, draws: measure.sharpness_draws };
+        let noise = WeightNoiseConfig { deviation: measure.sharpness, draws: measure.sharpness_draws };
         let inputs = batches(model, dataset, Split::Train, &rows, progress).map(|(input, _)| input);
         let answers = weight_noise(model, inputs, &noise, config.seed);
         progress.tick((rows.len() * (1 + noise.draws)) as f64)?;

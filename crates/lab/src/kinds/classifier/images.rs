@@ -9,17 +9,15 @@ use pudica_data::images::{DATA_SETS, DataSet, Images, read_cifar10_c, read_folde
 use pudica_data::{Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
-use pudica_probe::classifier::{
-    Attack, Norm, PatchGrid, PatchNoise, PatchReplacement, Replacement, accuracy_under_attack, evaluate,
-    picture_sensitivity,
-};
-use pudica_probe::{Estimate, Nudge, Plan, Profile};
+use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, picture_sensitivity};
+use pudica_probe::{Budget, Estimate, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, Profile};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig, MeasureConfig};
 use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
 use super::point::with_error;
+use super::validate::not_for;
 use super::{how_to_get, unknown_data};
 use crate::error::{Error, Result};
 use crate::stop::Progress;
@@ -127,7 +125,8 @@ impl ImageDataset {
     }
 
     fn grid(&self, side: usize) -> Result<PatchGrid> {
-        Ok(PatchGrid::new(&pictures(&self.train.images, &[0]), side)?)
+        let shape = self.train.images.shape();
+        Ok(PatchGrid::new([shape.channels, shape.height, shape.width], side)?)
     }
 
     /// The rows touched, and where they are from.
@@ -142,14 +141,13 @@ impl ImageDataset {
         &self,
         model: &Model<VisionConfig>,
         config: &ClassifierConfig,
-        nudge: &(impl Nudge<Vec<f32>> + Sync),
+        nudge: &dyn Nudge<Vec<f32>>,
         progress: &Progress,
     ) -> Result<Profile> {
         let (split, rows) = self.touched(config);
         let touched = pictures(&self.part(split).images, &rows);
-        let (draws, pack) = (config.measure.draws, pack(model.device()));
-        let plan = Plan { draws, pack, seed: config.seed, purpose: "sensitivity" };
-        picture_sensitivity(model, &touched, nudge, &plan, |passes| progress.tick(passes as f64))
+        let budget = Budget::new(config.measure.draws, pack(model.device()), config.seed, "sensitivity");
+        picture_sensitivity(model, &touched, nudge, &budget, |passes| progress.tick(passes as f64))
     }
 
     /// The test images a run asks for, after each of its corruptions: those not there yet are made, on all cores.
@@ -213,7 +211,7 @@ impl Dataset for ImageDataset {
 
     fn check(&self, config: &ClassifierConfig) -> Result<()> {
         self.network(config)?;
-        if config.measure.nudge != "none" {
+        if config.measure.nudge != NudgeName::None {
             self.grid(config.measure.patch)?;
         }
         if config.intervene.regularise > 0.0 {
@@ -265,7 +263,7 @@ impl Dataset for ImageDataset {
                 let mut noise = Stream::new(config.seed, "regularise", step);
                 let touched = input.values.chunks_exact(pixels).flat_map(|image| {
                     let patch = noise.below(grid.count() as u64) as usize;
-                    nudge.touch(&image.to_vec(), patch, &mut noise)
+                    nudge.apply(&image.to_vec(), patch, &mut noise)
                 });
                 Some(ImageBatch { values: touched.collect(), ..input })
             }
@@ -285,14 +283,13 @@ impl Dataset for ImageDataset {
         progress: &Progress,
     ) -> Result<Profile> {
         let grid = self.grid(config.measure.patch)?;
-        match config.measure.nudge.as_str() {
-            // A patch of uniformly random pixels, between black and white.
-            "replace" => {
-                let by = Replacement::Uniform { low: -1.0, high: 1.0 };
-                self.answers(model, config, &PatchReplacement { grid, by }, progress)
-            }
-            _ => self.answers(model, config, &PatchNoise { grid, variance: config.measure.variance }, progress),
-        }
+        let nudge: &dyn Nudge<Vec<f32>> = match config.measure.nudge {
+            NudgeName::Noise => &PatchNoise { grid, variance: config.measure.variance },
+            // Uniformly random pixels, between black and white.
+            NudgeName::Replace => &PatchReplacement { grid, low: -1.0, high: 1.0 },
+            other => return Err(not_for(other, InputKind::Images)),
+        };
+        self.answers(model, config, nudge, progress)
     }
 
     fn corrupted(
@@ -396,7 +393,7 @@ fn pictures(images: &Images, rows: &[usize]) -> ImageBatch {
     ImageBatch { values, count: rows.len(), channels, height: shape.height, width: shape.width }
 }
 
-fn reading(error: pudica_data::images::ImagesError) -> Error {
+fn reading(error: pudica_data::FileError) -> Error {
     Error::Data(error.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! How long a run's training is, and how many forward passes its parts take.
 
 use pudica_data::{Split, Stream};
+use pudica_probe::NudgeName;
 
 use super::config::ClassifierConfig;
 use super::curvature;
@@ -63,8 +64,8 @@ impl Passes {
             if asked == 0 { all as f64 } else { asked.min(all) as f64 }
         };
         let set = if measure.set == "train" { Split::Train } else { Split::Test };
-        let touches = match measure.nudge.as_str() {
-            "none" => 0.0,
+        let touches = match measure.nudge {
+            NudgeName::None => 0.0,
             _ => some(measure.inputs, set) * (1.0 + dataset.touches(config)),
         };
         let corruptions = measure.corruptions().map_or(0, |all| all.len()) as f64;

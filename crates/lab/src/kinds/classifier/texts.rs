@@ -6,12 +6,13 @@ use pudica_data::Split;
 use pudica_data::text::{PairEncoder, Pairs, TextSet, Vocabulary};
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_nn::text::{Sequences, TextConfig};
-use pudica_probe::classifier::{EmbeddingNoise, Sequence, WordReplacement, text_sensitivity};
-use pudica_probe::{Nudge, Plan, Profile};
+use pudica_probe::classifier::text_sensitivity;
+use pudica_probe::{Budget, EmbeddingNoise, InputKind, Nudge, NudgeName, Profile, Sequence, WordReplacement};
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig};
 use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::validate::not_for;
 use super::{how_to_get, unknown_data};
 use crate::error::{Error, Result};
 use crate::stop::Progress;
@@ -50,7 +51,7 @@ impl TextDataset {
         let hint = how_to_get(&config.name);
         let folder = folder
             .ok_or_else(|| Error::Data(format!("no data folder is named, but {} is needed: {hint}", config.name)))?;
-        let failed = |error: pudica_data::text::TextError| Error::Data(error.to_string());
+        let failed = |error: pudica_data::FileError| Error::Data(error.to_string());
         let encoder = PairEncoder::open(&folder.join("bpe"), Vocabulary::Roberta).map_err(failed)?;
         let part = |split: Split, asked: usize| {
             let loaded = set.load(folder, split).map_err(|error| match set.file(folder, split) {
@@ -83,13 +84,12 @@ impl TextDataset {
         &self,
         model: &Model<TextConfig>,
         config: &ClassifierConfig,
-        nudge: &(impl Nudge<Sequence> + Sync),
+        nudge: &dyn Nudge<Sequence>,
         progress: &Progress,
     ) -> Result<Profile> {
-        let plan =
-            Plan { draws: config.measure.draws, pack: pack(model.device()), seed: config.seed, purpose: "sensitivity" };
+        let budget = Budget::new(config.measure.draws, pack(model.device()), config.seed, "sensitivity");
         let touched = Sequences::new(self.touched(config).cloned().collect());
-        text_sensitivity(model, &touched, nudge, &plan, |passes| progress.tick(passes as f64))
+        text_sensitivity(model, &touched, nudge, &budget, |passes| progress.tick(passes as f64))
     }
 }
 
@@ -129,16 +129,15 @@ impl Dataset for TextDataset {
         config: &ClassifierConfig,
         progress: &Progress,
     ) -> Result<Profile> {
-        match config.measure.nudge.as_str() {
-            "replace" => {
-                let words = FIRST_WORD..(self.vocabulary as u32 - 1).max(FIRST_WORD + 1);
-                self.answers(model, config, &WordReplacement { words }, progress)
+        let words = FIRST_WORD..(self.vocabulary as u32 - 1).max(FIRST_WORD + 1);
+        let nudge: &dyn Nudge<Sequence> = match config.measure.nudge {
+            NudgeName::Embedding => {
+                &EmbeddingNoise { variance: config.measure.variance, width: model.classifier().width() }
             }
-            _ => {
-                let noise = EmbeddingNoise { variance: config.measure.variance, width: model.classifier().width() };
-                self.answers(model, config, &noise, progress)
-            }
-        }
+            NudgeName::Replace => &WordReplacement { words },
+            other => return Err(not_for(other, InputKind::Texts)),
+        };
+        self.answers(model, config, nudge, progress)
     }
 
     fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {

@@ -2,6 +2,7 @@
 
 use pudica_data::corruptions::Corruption;
 use pudica_nn::classifier::Optimiser;
+use pudica_probe::{InputKind, NudgeName};
 
 use super::config::{ClassifierConfig, InterveneConfig, MeasureConfig, ModelKind, TrainConfig};
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ pub(super) fn resolve(settings: &Settings) -> Result<ClassifierConfig> {
     settings.check_choice("model.activation", &["", "leaky-relu", "sigmoid"])?;
     settings.check_choice("model.attention", &["", "softmax", "relu"])?;
     settings.check_choice("train.optimiser", &["sgd", "adam", "adamw"])?;
-    settings.check_choice("measure.nudge", &["noise", "replace", "embedding", "none"])?;
+    settings.check_choice("measure.nudge", &NudgeName::words(&[InputKind::Images, InputKind::Texts]))?;
     settings.check_choice("measure.set", &["train", "validation"])?;
     let mut config: ClassifierConfig = settings.read()?;
     config.model.fill_defaults()?;
@@ -21,6 +22,12 @@ pub(super) fn resolve(settings: &Settings) -> Result<ClassifierConfig> {
     config.train.optimiser()?.check()?;
     config.validate()?;
     Ok(config)
+}
+
+/// A nudge that such inputs do not have.
+pub(super) fn not_for(nudge: NudgeName, kind: InputKind) -> Error {
+    let problem = nudge.check(kind).err().unwrap_or_else(|| format!("\"{nudge}\" touches nothing of {}", kind.name()));
+    Error::setting("measure.nudge", problem)
 }
 
 impl TrainConfig {
@@ -47,7 +54,7 @@ impl TrainConfig {
 impl MeasureConfig {
     /// Sets to 0 what belongs to a measure that is not taken.
     fn keep_asked(&mut self) {
-        if self.nudge == "none" {
+        if self.nudge == NudgeName::None {
             (self.variance, self.draws, self.patch, self.inputs) = (0.0, 0, 0, 0);
         }
         if self.corruptions == "none" {
@@ -114,7 +121,7 @@ impl ClassifierConfig {
         let text = model.kind.reads_text();
         let not_negative = |x: f64| x >= 0.0 && x.is_finite();
         let number = |x: f64| format!("must be 0 or more, not {x}");
-        let rules: [(&str, bool, String); 20] = [
+        let rules: [(&str, bool, String); 18] = [
             ("data.name", !self.data.name.is_empty(), "must name a data set or a folder".into()),
             (
                 "model.kind",
@@ -157,16 +164,6 @@ impl ClassifierConfig {
             ("measure.variance", not_negative(measure.variance), number(measure.variance)),
             ("measure.sharpness", not_negative(measure.sharpness), number(measure.sharpness)),
             (
-                "measure.nudge",
-                measure.nudge == "none" || text || measure.nudge != "embedding",
-                "images have no embedding; touch their patches by \"noise\" or \"replace\"".into(),
-            ),
-            (
-                "measure.nudge",
-                !(text && measure.nudge == "noise"),
-                "texts have no pixels; touch \"embedding\", or \"replace\" words".into(),
-            ),
-            (
                 "measure.corruptions",
                 !text || measure.corruptions == "none",
                 "the corruptions are those of images".into(),
@@ -175,7 +172,9 @@ impl ClassifierConfig {
         if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
             return Err(Error::setting(key, problem));
         }
-        if measure.nudge != "none" {
+        let kind = if text { InputKind::Texts } else { InputKind::Images };
+        measure.nudge.check(kind).map_err(|problem| Error::setting("measure.nudge", problem))?;
+        if measure.nudge != NudgeName::None {
             if measure.draws == 0 {
                 return Err(Error::setting("measure.draws", "touch each patch or token at least once"));
             }

@@ -1,7 +1,7 @@
 //! Tables 1 and 3: the sensitivity of the predictors that use only one kind of token, by formula and by simulation.
 
 use pudica_data::{Stream, TokenTask};
-use pudica_probe::{Estimate, Plan, ReplaceToken, SignDiffers, respond};
+use pudica_probe::{Budget, Estimate, ReplaceToken, SignDiffers, respond};
 use pudica_theory::tokens::{Predictor, Tie};
 use serde_json::{Map, Value};
 
@@ -31,12 +31,13 @@ pub(super) fn predictor_measures(task: &TokenTask, sequences: usize) -> Result<M
 /// `sequences` random sequences, each position of each replaced by one random token.
 fn simulated(task: &TokenTask, predictor: Predictor, sequences: usize) -> Result<Estimate> {
     let set = task.draw(sequences, false, &mut Stream::new(0, "tokens-simulated", 0))?;
-    let inputs = set.iter().map(|(tokens, _)| Ok(tokens.to_vec()));
-    let margins = |inputs: &[Vec<u16>]| Ok(inputs.iter().map(|tokens| predictor.margin(task, tokens) as f64).collect());
+    let inputs = set.iter().map(|(tokens, _)| tokens.to_vec());
+    let margin = |tokens: &Vec<u16>| predictor.margin(task, tokens) as f64;
+    let mut margins = |inputs: &[Vec<u16>]| -> Result<Vec<f64>> { Ok(inputs.iter().map(margin).collect()) };
     let nudge = ReplaceToken { vocabulary: task.vocabulary };
-    let plan = Plan { draws: 1, pack: 1024, seed: 0, purpose: "tokens-replaced" };
-    let profiles: Result<Vec<_>> = respond(inputs, margins, &nudge, &[&SignDiffers], &plan);
-    Ok(profiles?[0].total.times(1.0 / task.length as f64))
+    let budget = Budget::new(1, 1024, 0, "tokens-replaced");
+    let found = respond(&mut margins, inputs, &nudge, &[&SignDiffers], &budget)?;
+    Ok(found[0].total.times(1.0 / task.length as f64))
 }
 
 #[cfg(test)]

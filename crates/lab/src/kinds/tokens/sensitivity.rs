@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use pudica_data::{Stream, TokenTask};
     use pudica_nn::token_attention::TokenAttention;
-    use pudica_probe::{Plan, ReplaceToken, SignDiffers, respond};
+    use pudica_probe::{Budget, ProbeError, ReplaceToken, SignDiffers, respond};
 
     const TASK: TokenTask = TokenTask { length: 9, vocabulary: 12, n_s: 1, n_f: 4, n_d: 2, m: 3 };
 
@@ -132,11 +132,12 @@ mod tests {
     #[test]
     fn the_sampled_measure_agrees() {
         let (tables, set) = layer_and_sequences(0.9);
-        let inputs = set.iter().map(|(tokens, _)| Ok::<_, ()>(tokens.to_vec()));
-        let outputs = |inputs: &[Vec<u16>]| Ok(inputs.iter().map(|tokens| tables.output(tokens)).collect());
-        let plan = Plan { draws: 60, pack: 256, seed: 0, purpose: "test" };
+        let inputs = set.iter().map(|(tokens, _)| tokens.to_vec());
+        let output = |tokens: &Vec<u16>| tables.output(tokens);
+        let mut outputs = |inputs: &[Vec<u16>]| Ok::<_, ProbeError>(inputs.iter().map(output).collect());
         let nudge = ReplaceToken { vocabulary: 12 };
-        let profile = respond(inputs, outputs, &nudge, &[&SignDiffers], &plan).unwrap().remove(0);
+        let budget = Budget::new(60, 256, 0, "test");
+        let profile = respond(&mut outputs, inputs, &nudge, &[&SignDiffers], &budget).unwrap().remove(0);
         for ((tokens, _), sampled) in set.iter().zip(&profile.by_input) {
             // 540 draws for each sequence: four standard errors are at most 4 sqrt(1 / (4 * 540)).
             assert!((sampled / 9.0 - sensitivity_at(&tables, tokens)).abs() < 0.087);

@@ -1,8 +1,8 @@
 //! Measures of classifiers on images and texts ([`pudica_nn::classifier`]), one model at a time.
 //!
 //! - [`evaluate`]: loss and accuracy; of corrupted images, the robustness to that corruption.
-//! - [`picture_sensitivity`]: a patch gets noise ([`PatchNoise`]) or is replaced ([`PatchReplacement`]); the label changes.
-//! - [`text_sensitivity`]: an embedding gets noise ([`EmbeddingNoise`]) or a word is replaced ([`WordReplacement`]).
+//! - [`picture_sensitivity`]: a patch gets noise ([`crate::PatchNoise`]) or is replaced ([`crate::PatchReplacement`]); the label changes.
+//! - [`text_sensitivity`]: an embedding gets noise ([`crate::EmbeddingNoise`]) or a word is replaced ([`crate::WordReplacement`]).
 //! - [`accuracy_under_attack`]: accuracy when the pixels are moved against the network (FGSM, PGD).
 //! - [`weight_noise`]: ShOp and ShPred, the shift of outputs and labels under noise on the weights.
 //! - [`LossHessian`], [`trace`], [`top_eigenvalue`]: the curvature of the loss in the weights.
@@ -12,8 +12,8 @@
 mod attack;
 mod evaluate;
 mod hessian;
-mod patches;
-mod positions;
+mod pictures;
+mod sequences;
 mod spectrum;
 #[cfg(test)]
 mod testing;
@@ -22,10 +22,10 @@ mod weight_noise;
 pub use attack::{Attack, Attacked, Norm, accuracy_under_attack, attacked};
 pub use evaluate::{evaluate, picture_batches};
 pub use hessian::{LossHessian, Operator};
-pub use patches::{PatchGrid, PatchNoise, PatchReplacement, Replacement, picture_sensitivity};
-pub use positions::{EmbeddingNoise, Sequence, WordReplacement, sequence_batches, text_sensitivity};
+pub use pictures::picture_sensitivity;
+pub use sequences::{sequence_batches, text_sensitivity};
 pub use spectrum::{TopEigenvalue, top_eigenvalue, trace};
-pub use weight_noise::{WeightNoise, WeightNoiseResponse, weight_noise};
+pub use weight_noise::{WeightNoiseConfig, WeightNoiseResponse, weight_noise};
 
 use pudica_nn::NnError;
 

@@ -1,24 +1,26 @@
 //! ShOp and ShPred (Section 7.2 of Vasudeva et al. 2024): what noise on the weights does to outputs and labels.
 
-use pudica_data::Stream;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pudica_nn::NnError;
 use pudica_nn::classifier::{Classifier, Model, predicted};
-use pudica_nn::{Weights, is_positional};
-use rayon::prelude::*;
+use pudica_statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
 use super::positive;
-use crate::{Estimate, Moments, ProbeError};
+use crate::{Budget, ProbeError, Response, WeightLaw, WeightNames, WeightNoise, Weighted, respond};
 
 /// The noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct WeightNoise {
+pub struct WeightNoiseConfig {
     /// Standard deviation on each weight (the paper: 0.005).
     pub deviation: f64,
     /// Directions for each batch, fresh for every batch (the paper: 5 repeats).
     pub draws: usize,
 }
 
-impl Default for WeightNoise {
+impl Default for WeightNoiseConfig {
     /// The paper's.
     fn default() -> Self {
         Self { deviation: 0.005, draws: 5 }
@@ -38,68 +40,66 @@ pub struct WeightNoiseResponse {
 }
 
 /// Measure it over batches of inputs (their classes play no part). Noise goes on everything that is trained, but not on positional
-/// embeddings ([`is_positional`]) and not on BatchNorm's running statistics, which are no parameters; the network computes as in
+/// embeddings ([`pudica_nn::is_positional`]) and not on BatchNorm's running statistics, which are no parameters; the network computes as in
 /// prediction. Standard errors are over batches, each of which has its own directions, and over directions when there is only one batch.
 pub fn weight_noise<C: Classifier>(
     model: &Model<C>,
     batches: impl IntoIterator<Item = C::Input>,
-    noise: &WeightNoise,
+    noise: &WeightNoiseConfig,
     seed: u64,
 ) -> Result<WeightNoiseResponse, ProbeError> {
     ProbeError::at_least_one("measure.weight_noise.draws", noise.draws)?;
     positive("measure.weight_noise.deviation", noise.deviation)?;
-    let (weights, classes) = (model.weights()?, model.classifier().classes());
-    // For each batch: its inputs, and for each draw the sums over inputs of the three responses.
-    let mut answers: Vec<(usize, Vec<[f64; 3]>)> = Vec::new();
-    for (index, input) in (0..).zip(batches) {
-        let before = model.predict(&input)?;
-        let directions: Vec<Vec<f32>> =
-            (0..noise.draws).into_par_iter().map(|draw| direction(&weights, noise, seed, draw, index)).collect();
-        let mut draws = Vec::with_capacity(noise.draws);
-        for direction in directions {
-            draws.push(compare(&before, &model.moved(&direction)?.predict(&input)?, classes));
-        }
-        answers.push((model.classifier().count(&input), draws));
-    }
-    if answers.is_empty() {
-        return Err(ProbeError::NoBatches("sharpness"));
-    }
-    let estimate = |which: usize| match &answers[..] {
-        [(count, draws)] => {
-            let by_draw: Moments = draws.iter().map(|sums| sums[which] / *count as f64).collect();
-            Estimate::sampled(&by_draw)
-        }
-        _ => {
-            let of_batch = |(count, draws): &(usize, Vec<[f64; 3]>)| {
-                let sum: f64 = draws.iter().map(|sums| sums[which]).sum();
-                (sum, (count * draws.len()) as f64)
-            };
-            Estimate::clustered(&answers.iter().map(of_batch).collect::<Vec<_>>())
-        }
+    let (weights, classes, mut rows) = (model.weights()?, model.classifier().classes(), Vec::new());
+    let inputs = batches.into_iter().map(|batch| {
+        rows.push(model.classifier().count(&batch));
+        Weighted { weights: Cow::Borrowed(&weights), batch: Arc::new(batch) }
+    });
+    let mut scores = |some: &[Weighted<Arc<C::Input>>]| -> Result<Vec<Vec<f32>>, ProbeError> {
+        let scores = |input: &Weighted<Arc<C::Input>>| match &input.weights {
+            Cow::Borrowed(_) => model.predict(&input.batch),
+            Cow::Owned(touched) => model.with_weights(touched)?.predict(&input.batch),
+        };
+        Ok(some.iter().map(scores).collect::<Result<Vec<_>, NnError>>()?)
     };
-    Ok(WeightNoiseResponse { output_shift_l1: estimate(0), output_shift_l2: estimate(1), label_changes: estimate(2) })
+    let nudge = WeightNoise { rho: noise.deviation, law: WeightLaw::Normal, names: WeightNames::Draw };
+    let responses =
+        [shift_l1, shift_l2, label_changes].map(|of_row: fn(&[f32], &[f32]) -> f64| SumOverRows { classes, of_row });
+    let responses = responses.each_ref().map(|response| response as &dyn Response<_>);
+    let budget = Budget::new(noise.draws, noise.draws, seed, "weight-noise");
+    let found = respond(&mut scores, inputs, &nudge, &responses, &budget)?;
+    let [output_shift_l1, output_shift_l2, label_changes] =
+        [0, 1, 2].map(|which: usize| found[which].mean_over_rows(&rows));
+    Ok(WeightNoiseResponse { output_shift_l1, output_shift_l2, label_changes })
 }
 
-/// Noise in the order of [`Weights::data`], named by the seed, the draw and the batch.
-fn direction(weights: &Weights, noise: &WeightNoise, seed: u64, draw: usize, batch: u64) -> Vec<f32> {
-    let mut stream = Stream::new(seed, &format!("weight-noise/{draw}"), batch);
-    let mut direction = vec![0.0; weights.data().len()];
-    for parameter in weights.layout().iter().filter(|parameter| !is_positional(&parameter.name)) {
-        direction[parameter.range.clone()].fill_with(|| (noise.deviation * stream.normal()) as f32);
-    }
-    direction
+/// The sum over the rows of scores [count, classes] of what is compared in each.
+struct SumOverRows {
+    classes: usize,
+    of_row: fn(&[f32], &[f32]) -> f64,
 }
 
-/// Sums over inputs: L1 and L2 shift of the scores [count, classes], and changed labels.
-fn compare(before: &[f32], after: &[f32], classes: usize) -> [f64; 3] {
-    let mut sums = [0.0; 3];
-    for (before, after) in before.chunks_exact(classes).zip(after.chunks_exact(classes)) {
-        let shifts = before.iter().zip(after).map(|(before, after)| f64::from(*after) - f64::from(*before));
-        sums[0] += shifts.clone().map(f64::abs).sum::<f64>();
-        sums[1] += shifts.map(|shift| shift * shift).sum::<f64>().sqrt();
-        sums[2] += f64::from(predicted(before, classes) != predicted(after, classes));
+impl Response<Vec<f32>> for SumOverRows {
+    fn compare(&self, before: &Vec<f32>, after: &Vec<f32>) -> f64 {
+        let rows = before.chunks_exact(self.classes).zip(after.chunks_exact(self.classes));
+        rows.map(|(before, after)| (self.of_row)(before, after)).sum()
     }
-    sums
+}
+
+fn shifts(before: &[f32], after: &[f32]) -> impl Iterator<Item = f64> {
+    before.iter().zip(after).map(|(before, after)| f64::from(*after) - f64::from(*before))
+}
+
+fn shift_l1(before: &[f32], after: &[f32]) -> f64 {
+    shifts(before, after).map(f64::abs).sum()
+}
+
+fn shift_l2(before: &[f32], after: &[f32]) -> f64 {
+    shifts(before, after).map(|shift| shift * shift).sum::<f64>().sqrt()
+}
+
+fn label_changes(before: &[f32], after: &[f32]) -> f64 {
+    f64::from(predicted(before, before.len()) != predicted(after, after.len()))
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
         let (deviation, norm) = (0.1, 2.0f64.sqrt());
         let margin = 0.5 * deviation * norm * 2.0f64.sqrt();
         let model = linear(1, 2, &[0.0; 8], &[0.0, margin as f32]);
-        let noise = WeightNoise { deviation, draws: 50 };
+        let noise = WeightNoiseConfig { deviation, draws: 50 };
         let found = weight_noise(&model, (0..200).map(|_| pictures(2)), &noise, 0).unwrap();
         let check = |estimate: Estimate, expected: f64| {
             let error = estimate.std_error.unwrap();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn errors_are_over_directions_however_many_images_share_them() {
         let model = linear(1, 2, &[0.0; 8], &[0.0, 0.0]);
-        let noise = WeightNoise { deviation: 0.1, draws: 40 };
+        let noise = WeightNoiseConfig { deviation: 0.1, draws: 40 };
         let error = |images| weight_noise(&model, [pictures(images)], &noise, 0).unwrap().output_shift_l1.std_error;
         assert!((error(1).unwrap() - error(50).unwrap()).abs() < 1e-6);
     }
@@ -151,7 +151,7 @@ mod tests {
         let model = perceptron(ImageShape { channels: 1, side: 4, classes: 3 }, 8, 1);
         let measure = |deviation| {
             let batches = (0..3).map(|_| random_pictures(5, [1, 4, 4]));
-            weight_noise(&model, batches, &WeightNoise { deviation, draws: 4 }, 7).unwrap()
+            weight_noise(&model, batches, &WeightNoiseConfig { deviation, draws: 4 }, 7).unwrap()
         };
         assert_eq!(measure(1e-3), measure(1e-3));
         let ratio = measure(2e-3).output_shift_l2.mean / measure(1e-3).output_shift_l2.mean;
@@ -167,7 +167,7 @@ mod tests {
         buffers.data_mut().iter_mut().enumerate().for_each(|(at, value)| *value += 0.1 * (at % 3) as f32);
         let model = Model::new(&config, &config.initial_weights(1).unwrap(), &buffers, &Device::cpu()).unwrap();
         let pictures = random_pictures(2, [1, 4, 4]);
-        let noise = WeightNoise { deviation: 0.05, draws: 3 };
+        let noise = WeightNoiseConfig { deviation: 0.05, draws: 3 };
         let shift = |chosen: &[usize]| {
             let found = weight_noise(&model, [pictures.select(chosen).unwrap()], &noise, 0).unwrap();
             found.output_shift_l1.mean
@@ -181,17 +181,8 @@ mod tests {
     fn senseless_settings_are_refused() {
         let model = linear(1, 2, &[0.0; 8], &[0.0, 0.0]);
         let refused = |noise| weight_noise(&model, [pictures(1)], &noise, 0).is_err();
-        assert!(refused(WeightNoise { draws: 0, ..Default::default() }));
-        assert!(refused(WeightNoise { deviation: f64::NAN, ..Default::default() }));
-        assert!(weight_noise(&model, [], &WeightNoise::default(), 0).is_err());
-    }
-
-    #[test]
-    fn positional_embeddings_get_no_noise() {
-        let weights =
-            Weights::zeros([("head.weight", &[2usize][..]), ("pos_embedding", &[3][..]), ("a.bias", &[1][..])]);
-        let noise = direction(&weights, &WeightNoise::default(), 0, 0, 0);
-        assert_eq!(noise[2..5], [0.0; 3]);
-        assert!(noise[..2].iter().chain(&noise[5..]).all(|value| *value != 0.0));
+        assert!(refused(WeightNoiseConfig { draws: 0, ..Default::default() }));
+        assert!(refused(WeightNoiseConfig { deviation: f64::NAN, ..Default::default() }));
+        assert!(weight_noise(&model, [], &WeightNoiseConfig::default(), 0).is_err());
     }
 }
