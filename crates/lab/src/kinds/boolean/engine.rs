@@ -1,5 +1,7 @@
 //! What networks are computed on. The choice of engine is made here and nowhere else.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
 use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
@@ -18,12 +20,14 @@ pub struct BooleanExperiment {
     together: Option<usize>,
     /// What all runs compute on where their settings do not say.
     compute: Compute,
+    /// How many networks of a shape fit on the GPU: asking it takes a good part of a second, and a plan has hundreds of runs.
+    fitting: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 impl BooleanExperiment {
     /// On whatever each run's settings say.
     pub fn new(together: Option<usize>) -> BooleanExperiment {
-        BooleanExperiment { together, compute: KIND.abilities.default_compute() }
+        BooleanExperiment { together, compute: KIND.abilities.default_compute(), fitting: Arc::default() }
     }
 
     /// On this, where settings do not say.
@@ -73,9 +77,20 @@ impl BooleanExperiment {
             (None, _) => return burn_device(&config, &compute).map(|_| 1),
             // On two cores, 70 runs side by side and in groups of 14 took the same processor time: nothing is gained together.
             (Some(_), "cpu") => return Ok(self.together.unwrap_or(1)),
-            (Some(shape), _) => gpu_replicas(&shape, precision(&compute))?,
+            (Some(shape), _) => self.fitting_on_gpu(&shape, precision(&compute))?,
         };
         Ok(self.together.map_or(fitting, |most| most.min(fitting)))
+    }
+
+    fn fitting_on_gpu(&self, shape: &Shape, precision: Precision) -> Result<usize> {
+        let mut known = self.fitting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let name = format!("{shape:?} {}", precision.name());
+        if let Some(fitting) = known.get(&name) {
+            return Ok(*fitting);
+        }
+        let fitting = gpu_replicas(shape, precision)?;
+        known.insert(name, fitting);
+        Ok(fitting)
     }
 
     /// An engine for runs that train in lock-step, of which `config` is one.
