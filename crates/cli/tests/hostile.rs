@@ -105,7 +105,7 @@ fn a_limit_of_memory_is_heeded() {
     for (limit, command) in [
         (1_000_000, "boolean majority --n 28"),
         (4_000_000, "boolean majority --n 35 --versus first"),
-        (2_000_000, "bench encoder --n 4 --d 16384"),
+        (2_000_000, "bench encoder --n 30 --batch 16000000"),
     ] {
         let line = format!("ulimit -v {limit} && {} {command}", env!("CARGO_BIN_EXE_pudica"));
         let (code, message) = ending(&Command::new("sh").args(["-c", &line]).output().unwrap());
@@ -117,14 +117,24 @@ fn a_limit_of_memory_is_heeded() {
 #[test]
 fn absurd_networks_are_refused_with_what_fits() {
     for (arguments, part) in [
-        (&["--batch", "1000000000000"][..], "--batch: must be at most"),
-        (&["--d", "1000000000"], "--d: must be at most"),
-        (&["--d", "65536", "--layers", "1024"], "--d: 65536 needs about"),
-        (&["--ff", "10000000000000"], "--ff: must be at most"),
-        (&["--layers", "1000000000000"], "--layers: must be at most"),
+        // Hundreds of terabytes, so that no machine has them.
+        (["--batch", "16000000"], "--batch: 16000000 needs about"),
+        (["--d", "65536"], "--d: 65536 needs about"),
+        (["--ff", "1000000"], "--ff: 1000000 needs about"),
     ] {
-        let output = pudica().args(["bench", "encoder"]).args(arguments).output().unwrap();
+        let output =
+            pudica().args(["bench", "encoder", "--n", "30", "--layers", "1024"]).args(arguments).output().unwrap();
         let (code, message) = ending(&output);
+        assert_eq!(code, Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(part) && message.contains("could fit"), "{arguments:?}: {message}");
+    }
+    for (arguments, part) in [
+        (["--batch", "1000000000000"], "--batch: must be at most 16777216"),
+        (["--d", "1000000000"], "--d: must be at most 65536"),
+        (["--ff", "10000000000000"], "--ff: must be at most 1048576"),
+        (["--layers", "1000000000000"], "--layers: must be at most 1024"),
+    ] {
+        let (code, message) = ending(&pudica().args(["bench", "encoder"]).args(arguments).output().unwrap());
         assert_eq!(code, Some(2), "{arguments:?}: {message}");
         assert!(message.contains(part), "{arguments:?}: {message}");
     }
