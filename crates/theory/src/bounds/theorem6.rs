@@ -89,7 +89,7 @@ impl Theorem6 {
         let factor = if self.boolean { "as_n / n" } else { "as_n / 2n" };
         let claim = |found: &SharpnessAt| {
             let statement =
-                format!("sharpness at rho = {} a weight (radius {:.3}) beside {factor}", found.rho, found.radius);
+                format!("sharpness at rho = {} per weight (radius {:.3}) beside {factor}", found.rho, found.radius);
             let claim = Claim::at_least("Theorem 6", statement, found.output_shift.mean, self.bound, Checked::Beside);
             let width = if self.wide_enough { "" } else { " d > 12 L is not given here." };
             let error = found.output_shift.std_error.unwrap_or(f64::NAN);
