@@ -7,7 +7,6 @@
 //! - [`execute()`]: makes the runs of a plan of any kind, in lock-step where they may train together, telling [`Event`]s; running again
 //!   continues. What it needs of a kind is an [`experiment::Experiment`].
 //! - [`store`]: runs as folders; [`write_results`]: sweeps as tables.
-//! - [`statistics`]: what is computed from many runs.
 
 mod clock;
 mod compute;
@@ -33,7 +32,6 @@ pub use events::{Event, Observer, Tally};
 pub use execute::{execute, execute_with, open};
 pub use kinds::{KINDS, Kind};
 pub use plan::{Plan, Request};
-pub use pudica_statistics as statistics;
 pub use recipe::Recipe;
 pub use results::write_results;
 pub use settings::Settings;

@@ -8,12 +8,13 @@ use std::sync::Mutex;
 use common::{numbers, plan_of, runs};
 use pudica_data::Stream;
 use pudica_data::images::{Images, Shape, write_npy};
+use pudica_lab::kinds::Documented;
 use pudica_lab::kinds::classifier::ClassifierConfig;
 use pudica_lab::plan::PlannedRun;
 use pudica_lab::recipe::builtin_names;
 use pudica_lab::store::SweepRun;
 use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
-use pudica_probe::NudgeName;
+use pudica_probe::{InputKind, NudgeName};
 use serde_json::Value;
 
 const RECIPE: &str = "
@@ -284,6 +285,8 @@ fn mistakes_are_sentences() {
     assert!(refusal("train.lr=-1").contains("positive"));
     assert!(refusal("measure.nudge=embedding").contains("\"embedding\" is not for images"));
     assert!(refusal("measure.nudge=nois").contains("did you mean 'noise'?"));
+    let words = NudgeName::words(&[InputKind::Images, InputKind::Texts]);
+    assert_eq!(<NudgeName as Documented>::CHOICES, words, "what is documented is what is accepted");
     assert!(refusal("measure.corruptions=frog").contains("did you mean 'fog'?"));
     assert!(refusal("measure.adversarial=far").contains("0.01+0.03"));
     assert!(refusal("model.hidden=8-x").contains("sizes such as 512-128"));

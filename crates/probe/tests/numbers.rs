@@ -7,7 +7,7 @@ use pudica_nn::classifier::{Classifier, Model};
 use pudica_nn::text::{Gpt2Config, LstmConfig, RobertaConfig, Sequences, TextConfig};
 use pudica_nn::vision::{ImageBatch, ImageShape, MlpConfig, VisionConfig};
 use pudica_nn::{Architecture, Device, EncoderConfig, TrainingState};
-use pudica_probe::classifier::{WeightNoiseConfig, picture_sensitivity, text_sensitivity, weight_noise};
+use pudica_probe::classifier::{WeightNoiseConfig, image_sensitivity, text_sensitivity, weight_noise};
 use pudica_probe::{
     Budget, EmbeddingNoise, Estimate, Nudge, PatchGrid, PatchNoise, PatchReplacement, ProbeError, SharpnessConfig,
     WordReplacement, network_sensitivity, sharpness,
@@ -95,7 +95,7 @@ fn patch_sensitivity_of_a_perceptron() {
     let check = |nudge: &dyn Nudge<Vec<f32>>, total, mean, first: f64| {
         let budget = Budget::new(5, 6, 2, "sensitivity");
         let done = |_| Ok::<_, ProbeError>(());
-        let found = picture_sensitivity(&perceptron(), &pictures(7), nudge, &budget, done).unwrap();
+        let found = image_sensitivity(&perceptron(), &pictures(7), nudge, &budget, done).unwrap();
         close(&found.total, total);
         close(&found.mean, mean);
         assert!((found.by_site[0].mean() - first).abs() < 1e-12);

@@ -67,7 +67,7 @@ impl<C: Classifier> Model<C> {
         self.buffer_layout.with_data(values.concat())
     }
 
-    /// The same network with its weights moved by `direction`, in the order of [`Weights::data`]: weight noise, or a step along a vector.
+    /// The same network with its weights moved by `direction`, in the order of [`Weights::data`]: a step along a vector.
     pub fn moved(&self, direction: &[f32]) -> Result<Self, NnError> {
         let expected = self.layout.data().len();
         if direction.len() != expected {

@@ -3,6 +3,7 @@
 mod blowup;
 pub mod classifier;
 mod evaluate;
+mod modular;
 mod network_sensitivity;
 mod norms;
 mod sharpness;
@@ -12,6 +13,7 @@ mod weights;
 
 pub use blowup::{Blowup, BlowupTotals, Blowups, NormBlowup, blowup};
 pub use evaluate::{Evaluation, evaluate};
+pub use modular::{NumberNoise, NumberPairs, modular_sensitivity};
 pub use network_sensitivity::{learnt_table, network_sensitivity};
 pub use norms::parameter_norm;
 pub use sharpness::{Sharpness, SharpnessConfig, sharpness};

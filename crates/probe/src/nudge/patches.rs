@@ -42,9 +42,9 @@ impl PatchGrid {
         (0..channels).flat_map(move |channel| (top..top + side).map(move |row| (channel * height + row) * width + left))
     }
 
-    /// `picture` with every value of one patch changed.
-    pub(crate) fn changed(&self, picture: &[f32], patch: usize, mut change: impl FnMut(f32) -> f32) -> Vec<f32> {
-        let mut touched = picture.to_vec();
+    /// `image` with every value of one patch changed.
+    pub(crate) fn changed(&self, image: &[f32], patch: usize, mut change: impl FnMut(f32) -> f32) -> Vec<f32> {
+        let mut touched = image.to_vec();
         for start in self.rows(patch) {
             touched[start..start + self.side].iter_mut().for_each(|value| *value = change(*value));
         }
@@ -67,9 +67,9 @@ impl Nudge<Vec<f32>> for PatchNoise {
         self.grid.count()
     }
 
-    fn apply(&self, picture: &Vec<f32>, patch: usize, noise: &mut Stream) -> Vec<f32> {
+    fn apply(&self, image: &Vec<f32>, patch: usize, noise: &mut Stream) -> Vec<f32> {
         let deviation = self.variance.sqrt();
-        self.grid.changed(picture, patch, |value| value + (deviation * noise.normal()) as f32)
+        self.grid.changed(image, patch, |value| value + (deviation * noise.normal()) as f32)
     }
 }
 
@@ -90,8 +90,8 @@ impl Nudge<Vec<f32>> for PatchReplacement {
         self.grid.count()
     }
 
-    fn apply(&self, picture: &Vec<f32>, patch: usize, noise: &mut Stream) -> Vec<f32> {
-        self.grid.changed(picture, patch, |_| noise.uniform_f32(self.low, self.high))
+    fn apply(&self, image: &Vec<f32>, patch: usize, noise: &mut Stream) -> Vec<f32> {
+        self.grid.changed(image, patch, |_| noise.uniform_f32(self.low, self.high))
     }
 }
 

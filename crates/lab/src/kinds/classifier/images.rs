@@ -9,7 +9,7 @@ use pudica_data::images::{DATA_SETS, DataSet, Images, read_cifar10_c, read_folde
 use pudica_data::{Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
-use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, picture_sensitivity};
+use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, image_sensitivity};
 use pudica_probe::{Budget, Estimate, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, Profile};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -147,7 +147,7 @@ impl ImageDataset {
         let (split, rows) = self.touched(config);
         let touched = pictures(&self.part(split).images, &rows);
         let budget = Budget::new(config.measure.draws, pack(model.device()), config.seed, "sensitivity");
-        picture_sensitivity(model, &touched, nudge, &budget, |passes| progress.tick(passes as f64))
+        image_sensitivity(model, &touched, nudge, &budget, |passes| progress.tick(passes as f64))
     }
 
     /// The test images a run asks for, after each of its corruptions: those not there yet are made, on all cores.

@@ -7,6 +7,7 @@ use burn::tensor::{Int, Tensor, TensorData, activation};
 use pudica_data::Pairs;
 
 use super::{Layers, ModularTransformer};
+use crate::layers::to_vec;
 use crate::params::Param;
 use crate::{Device, NnError, Weights};
 
@@ -135,6 +136,34 @@ impl Parts {
     /// A parameter of all networks.
     fn get(&self, param: Param<2>) -> &Tensor<3> {
         &self.leaves[param.leaf]
+    }
+}
+
+impl ModularTransformer {
+    /// The scores of pairs, row-major [pairs, p], of one network with these weights; `noise` [pairs, 2, d] is added to the embeddings of both
+    /// numbers.
+    pub fn scores(
+        &self,
+        weights: &Weights,
+        pairs: &Pairs,
+        noise: Option<&[f32]>,
+        device: &Device,
+    ) -> Result<Vec<f32>, NnError> {
+        self.empty_weights()?.check_same_layout(weights)?;
+        let (count, width) = (pairs.count(), 2 * self.d);
+        if let Some(noise) = noise.filter(|noise| noise.len() != count * width) {
+            return Err(NnError::Batch(format!("{} values of noise for {count} pairs of {width}", noise.len())));
+        }
+        let parts =
+            Parts::new(*self, &device.floats(weights.data().to_vec(), [1, weights.data().len()]), weights, false);
+        let tables = parts.tables();
+        let [mut first, mut second] = tables.look_up(&Batch::upload(&[pairs], self.modulus, device)?);
+        if let Some(noise) = noise {
+            let noise = device.floats(noise.to_vec(), [1, count, width]);
+            first = first + tables.see(noise.clone().slice([0..1, 0..count, 0..self.d]));
+            second = second + tables.see(noise.slice([0..1, 0..count, self.d..width]));
+        }
+        to_vec(parts.scores(first, second, &tables))
     }
 }
 

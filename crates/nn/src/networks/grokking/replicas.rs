@@ -201,6 +201,10 @@ impl Replicas {
     }
 
     /// Measures; with `learning`, also the gradient of all training losses, \[R * parameters\].
+    ///
+    /// The sensitivity is that of `pudica_probe::modular_sensitivity`, by a shortcut: noise, comparison and average stay on the device, where the
+    /// test pairs go through the networks with the touched ones, and are not waited for at every step. A test there holds that
+    /// both give the same number.
     fn look(&mut self, learning: bool) -> Option<Tensor<1>> {
         let flat = self.table();
         let parts = Parts::new(self.network, &flat, &self.layout, learning);

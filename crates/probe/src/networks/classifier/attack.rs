@@ -185,7 +185,7 @@ pub fn attacked(
 
 #[cfg(test)]
 mod tests {
-    use super::super::picture_batches;
+    use super::super::image_batches;
     use super::super::testing::{linear, perceptron, random_pictures};
     use super::*;
     use pudica_nn::vision::ImageShape;
@@ -234,7 +234,7 @@ mod tests {
         let epsilon = 0.05;
         let found = accuracy_under_attack(
             &model,
-            picture_batches(&pictures, &[1; 300], 64),
+            image_batches(&pictures, &[1; 300], 64),
             &Attack::fgsm(Norm::Linf, epsilon),
             0,
         );
@@ -252,7 +252,7 @@ mod tests {
         let pictures = random_pictures(200, SHAPE);
         let labels = predicted(&model.predict(&pictures).unwrap(), 3);
         for (norm, epsilon) in [(Norm::Linf, 0.08), (Norm::L2, 0.3)] {
-            let batches = || picture_batches(&pictures, &labels, 50);
+            let batches = || image_batches(&pictures, &labels, 50);
             let fast = accuracy_under_attack(&model, batches(), &Attack::fgsm(norm, epsilon), 1).unwrap();
             let slow = accuracy_under_attack(&model, batches(), &Attack::pgd(norm, epsilon, 20), 1).unwrap();
             assert!(fast.clean.mean == 1.0 && fast.robust.mean < 0.95, "{fast:?}");

@@ -29,7 +29,7 @@ pub fn evaluate<C: Classifier>(
 }
 
 /// A set of images and their classes in batches of `size`, the last one smaller.
-pub fn picture_batches<'a>(
+pub fn image_batches<'a>(
     pictures: &'a ImageBatch,
     labels: &'a [usize],
     size: usize,
@@ -52,7 +52,7 @@ mod tests {
         let model = linear(1, 1, &[0.0, 1.0], &[0.0, 0.0]);
         let pictures = ImageBatch::new(vec![1.0, 2.0, -1.0, -3.0, 0.5], [1, 1, 1]).unwrap();
         let labels = [1, 1, 1, 0, 1];
-        let found = evaluate(&model, picture_batches(&pictures, &labels, 2)).unwrap();
+        let found = evaluate(&model, image_batches(&pictures, &labels, 2)).unwrap();
         let loss = |x: f64| (1.0 + (-x).exp()).ln();
         let expected = (loss(1.0) + loss(2.0) + loss(-1.0) + loss(3.0) + loss(0.5)) / 5.0;
         assert!((found.loss.mean - expected).abs() < 1e-6, "{found:?}");
@@ -66,9 +66,9 @@ mod tests {
         let model = linear(1, 2, &[0.3; 12], &[0.0, 0.1, 0.2]);
         let pictures = random_pictures(7, [1, 2, 2]);
         let labels = [0, 1, 2, 0, 1, 2, 0];
-        let whole = evaluate(&model, picture_batches(&pictures, &labels, 100)).unwrap();
-        assert_eq!(picture_batches(&pictures, &labels, 3).count(), 3);
-        let parts = evaluate(&model, picture_batches(&pictures, &labels, 3)).unwrap();
+        let whole = evaluate(&model, image_batches(&pictures, &labels, 100)).unwrap();
+        assert_eq!(image_batches(&pictures, &labels, 3).count(), 3);
+        let parts = evaluate(&model, image_batches(&pictures, &labels, 3)).unwrap();
         assert!((whole.loss.mean - parts.loss.mean).abs() < 1e-6 && whole.accuracy == parts.accuracy);
         let refused =
             |labels: &[usize]| evaluate(&model, [(pictures.clone(), labels.to_vec())]).unwrap_err().to_string();

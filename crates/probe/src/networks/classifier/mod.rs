@@ -1,18 +1,18 @@
 //! Measures of classifiers on images and texts ([`pudica_nn::classifier`]), one model at a time.
 //!
 //! - [`evaluate`]: loss and accuracy; of corrupted images, the robustness to that corruption.
-//! - [`picture_sensitivity`]: a patch gets noise ([`crate::PatchNoise`]) or is replaced ([`crate::PatchReplacement`]); the label changes.
+//! - [`image_sensitivity`]: a patch gets noise ([`crate::PatchNoise`]) or is replaced ([`crate::PatchReplacement`]); the label changes.
 //! - [`text_sensitivity`]: an embedding gets noise ([`crate::EmbeddingNoise`]) or a word is replaced ([`crate::WordReplacement`]).
 //! - [`accuracy_under_attack`]: accuracy when the pixels are moved against the network (FGSM, PGD).
 //! - [`weight_noise`]: ShOp and ShPred, the shift of outputs and labels under noise on the weights.
 //! - [`LossHessian`], [`trace`], [`top_eigenvalue`]: the curvature of the loss in the weights.
 //!
-//! A batch is a pair of inputs and their classes; [`picture_batches`] and [`sequence_batches`] cut them from a set.
+//! A batch is a pair of inputs and their classes; [`image_batches`] and [`sequence_batches`] cut them from a set.
 
 mod attack;
 mod evaluate;
 mod hessian;
-mod pictures;
+mod images;
 mod sequences;
 mod spectrum;
 #[cfg(test)]
@@ -20,9 +20,9 @@ mod testing;
 mod weight_noise;
 
 pub use attack::{Attack, Attacked, Norm, accuracy_under_attack, attacked};
-pub use evaluate::{evaluate, picture_batches};
+pub use evaluate::{evaluate, image_batches};
 pub use hessian::{LossHessian, Operator};
-pub use pictures::picture_sensitivity;
+pub use images::image_sensitivity;
 pub use sequences::{sequence_batches, text_sensitivity};
 pub use spectrum::{TopEigenvalue, top_eigenvalue, trace};
 pub use weight_noise::{WeightNoiseConfig, WeightNoiseResponse, weight_noise};

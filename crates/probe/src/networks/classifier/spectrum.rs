@@ -134,7 +134,7 @@ const SWEEPS: usize = 12;
 #[cfg(test)]
 mod tests {
     use super::super::testing::{linear_on, perceptron, random_pictures};
-    use super::super::{LossHessian, picture_batches};
+    use super::super::{LossHessian, image_batches};
     use super::*;
     use pudica_nn::Device;
     use pudica_nn::classifier::{Classifier, Model};
@@ -252,7 +252,7 @@ mod tests {
         Regression {
             model: linear_on(device, 1, 3, &weight, &bias),
             exact: softmax_hessian(&weight, &bias, &pictures),
-            batches: picture_batches(&pictures, &labels, 16).collect(),
+            batches: image_batches(&pictures, &labels, 16).collect(),
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
             VisionConfig::VitSmall(VitSmallConfig { images, dim, depth, heads, dim_head, mlp, ..Default::default() });
         let weights = config.initial_weights(4).unwrap();
         let pictures = random_pictures(12, [1, 8, 8]);
-        let batches: Vec<_> = picture_batches(&pictures, &[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2], 12).collect();
+        let batches: Vec<_> = image_batches(&pictures, &[0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2], 12).collect();
         let on = |device: &Device| Model::new(&config, &weights, &config.initial_buffers(), device).unwrap();
         let (single, double) = (on(&Device::cpu()), on(&Device::cpu().double()));
         let single = LossHessian::<_, f32>::new(&single, &batches, 0).unwrap();
@@ -335,7 +335,7 @@ mod tests {
         let config = VisionConfig::ResNet18(ResNetConfig { images, width: 3, blocks: vec![1, 2] });
         let weights = config.initial_weights(2).unwrap();
         let labels: Vec<usize> = (0..20).map(|i| i % 4).collect();
-        let batches: Vec<_> = picture_batches(&random_pictures(20, [3, 8, 8]), &labels, 20).collect();
+        let batches: Vec<_> = image_batches(&random_pictures(20, [3, 8, 8]), &labels, 20).collect();
         let on = |device: &Device| Model::new(&config, &weights, &config.initial_buffers(), device).unwrap();
         let (single, double) = (on(&Device::cpu()), on(&Device::cpu().double()));
         let single = LossHessian::<_, f32>::new(&single, &batches, 0).unwrap();
@@ -359,7 +359,7 @@ mod tests {
         let model = perceptron(ImageShape { channels: 1, side: 3, classes: 3 }, 6, 2);
         let pictures = random_pictures(30, [1, 3, 3]);
         let labels: Vec<usize> = (0..30).map(|i| i % 3).collect();
-        let batches: Vec<_> = picture_batches(&pictures, &labels, 30).collect();
+        let batches: Vec<_> = image_batches(&pictures, &labels, 30).collect();
         let hessian = LossHessian::<_, f32>::new(&model, &batches, 0).unwrap();
         assert!(asymmetry(&hessian) < 0.01);
         assert!(LossHessian::<_, f32>::new(&model, &[], 0).is_err());

@@ -10,20 +10,20 @@ use crate::{Budget, LabelDiffers, Nudge, ProbeError, Profile, respond};
 ///
 /// `budget.batch` images go through the network at once, and `watch` is told how many before they do: what it fails with ends the measure.
 /// The nudge must be of a grid for these images.
-pub fn picture_sensitivity<C: Classifier<Input = ImageBatch>, E: From<ProbeError>>(
+pub fn image_sensitivity<C: Classifier<Input = ImageBatch>, E: From<ProbeError>>(
     model: &Model<C>,
-    pictures: &ImageBatch,
+    images: &ImageBatch,
     nudge: &dyn Nudge<Vec<f32>>,
     budget: &Budget,
     mut watch: impl FnMut(usize) -> Result<(), E>,
 ) -> Result<Profile, E> {
     ProbeError::at_least_one("measure.draws", budget.draws)?;
-    ProbeError::at_least_one("measure.images", pictures.count)?;
+    ProbeError::at_least_one("measure.images", images.count)?;
     let classes = model.classifier().classes();
-    let one_by_one = pictures.values.chunks_exact(pictures.pixels()).map(<[f32]>::to_vec);
+    let one_by_one = images.values.chunks_exact(images.pixels()).map(<[f32]>::to_vec);
     let mut labels = |some: &[Vec<f32>]| {
         watch(some.len())?;
-        let batch = ImageBatch { values: some.concat(), count: some.len(), ..*pictures };
+        let batch = ImageBatch { values: some.concat(), count: some.len(), ..*images };
         Ok::<_, E>(predicted(&model.predict(&batch).map_err(ProbeError::from)?, classes))
     };
     Ok(respond(&mut labels, one_by_one, nudge, &[&LabelDiffers], budget)?.remove(0))
@@ -42,7 +42,7 @@ mod tests {
         nudge: &dyn Nudge<Vec<f32>>,
         budget: &Budget,
     ) -> Result<Profile, ProbeError> {
-        picture_sensitivity(model, pictures, nudge, budget, |_| Ok(()))
+        image_sensitivity(model, pictures, nudge, budget, |_| Ok(()))
     }
 
     const BUDGET: Budget = Budget::new(40, 64, 0, "test");
@@ -89,7 +89,7 @@ mod tests {
             seen += made;
             if seen > 5 { Err(ProbeError::NoBatches("a test that was ended")) } else { Ok(()) }
         };
-        let ended = picture_sensitivity(&model, &images, &nudge, &Budget { batch: 4, ..BUDGET }, counting);
+        let ended = image_sensitivity(&model, &images, &nudge, &Budget { batch: 4, ..BUDGET }, counting);
         assert!(ended.unwrap_err().to_string().contains("ended") && seen == 6, "two images, then four touches of them");
         let none = ImageBatch::new(vec![], [1, 2, 2]).unwrap();
         assert!(measure(&model, &none, &nudge, &BUDGET).is_err());
