@@ -20,6 +20,7 @@ mod modular;
 pub mod sources;
 mod split;
 mod stream;
+mod tables;
 mod target;
 mod task;
 #[cfg(feature = "text")]
@@ -32,7 +33,7 @@ pub use error::{DataError, FileError, FileResult};
 pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
 pub use split::Split;
 pub use stream::Stream;
-pub use target::{Target, prefix_parities};
+pub use target::{Target, Written, prefix_parities};
 pub use task::{Batch, Task};
 pub use tokens::{TokenKind, TokenSet, TokenTask};
 pub use training_set::TrainingSet;

@@ -10,6 +10,7 @@ pub mod tokens;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::compute::{Abilities, Machine};
@@ -42,6 +43,8 @@ pub struct Kind {
     pub defaults: fn() -> Settings,
     /// What every setting means.
     pub documentation: fn() -> Vec<SettingDoc>,
+    /// What the other settings imply for settings that nobody gave: their names and values.
+    pub implied: fn(&Settings) -> Result<Vec<(&'static str, Value)>>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
     /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
@@ -145,6 +148,11 @@ pub(crate) fn resolve_as<C: Configuration>(settings: &Settings) -> Result<Settin
 /// [`Kind::canonical`] of a configuration.
 pub(crate) fn canonical_as<C: Configuration>(settings: &Settings) -> Result<String> {
     Ok(settings.read::<C>()?.canonical_json())
+}
+
+/// [`Kind::implied`] of kinds whose settings do not depend on one another.
+pub(crate) fn nothing_implied(_: &Settings) -> Result<Vec<(&'static str, Value)>> {
+    Ok(Vec::new())
 }
 
 /// [`Kind::teacher`] of kinds whose runs learn from no other.

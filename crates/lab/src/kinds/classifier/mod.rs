@@ -17,7 +17,7 @@ mod validate;
 
 use crate::compute::Abilities;
 use crate::error::Error;
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, nothing_implied, resolve_as};
 
 pub use config::{ClassifierConfig, DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, TrainConfig};
 pub use point::Point;
@@ -39,6 +39,7 @@ pub static KIND: Kind = Kind {
     headline: &["train_accuracy", "test_accuracy", "sensitivity"],
     defaults: defaults_of::<ClassifierConfig>,
     documentation: documentation_of::<ClassifierConfig>,
+    implied: nothing_implied,
     resolve: resolve_as::<ClassifierConfig>,
     canonical: canonical_as::<ClassifierConfig>,
     teacher: no_teacher,

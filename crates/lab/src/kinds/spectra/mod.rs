@@ -10,7 +10,8 @@ use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Training, Work};
 use crate::kinds::{
-    Configuration, Kind, canonical_as, defaults_of, documentation_of, documented, no_teacher, resolve_as,
+    Configuration, Kind, canonical_as, defaults_of, documentation_of, documented, no_teacher, nothing_implied,
+    resolve_as,
 };
 use crate::plan::Plan;
 use crate::settings::Settings;
@@ -33,6 +34,7 @@ pub static KIND: Kind = Kind {
     headline: &["ck_mean_degree", "ntk_mean_degree"],
     defaults: defaults_of::<SpectraConfig>,
     documentation: documentation_of::<SpectraConfig>,
+    implied: nothing_implied,
     resolve: resolve_as::<SpectraConfig>,
     canonical: canonical_as::<SpectraConfig>,
     teacher: no_teacher,
