@@ -113,7 +113,7 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     std::fs::remove_file(&table).unwrap();
     for command in ["run", "show"] {
         let sentence = refused(&[command, "own.toml"]);
-        assert!(sentence.contains("target: cannot read my own.txt: no such file or directory"), "{sentence}");
+        assert!(sentence.contains("target: cannot read my own.txt: No such file or directory"), "{sentence}");
     }
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
 }

@@ -25,6 +25,9 @@ pub(crate) use documented::{choices, documented};
 /// All kinds; the first is meant where a recipe names none.
 pub static KINDS: [&Kind; 5] = [&boolean::KIND, &classifier::KIND, &grokking::KIND, &tokens::KIND, &spectra::KIND];
 
+/// Names of settings, and values for them.
+pub type Implied = Vec<(&'static str, Value)>;
+
 /// A kind of experiment.
 pub struct Kind {
     /// As recipes name it.
@@ -43,8 +46,8 @@ pub struct Kind {
     pub defaults: fn() -> Settings,
     /// What every setting means.
     pub documentation: fn() -> Vec<SettingDoc>,
-    /// What the other settings imply for settings that nobody gave: their names and values.
-    pub implied: fn(&Settings) -> Result<Vec<(&'static str, Value)>>,
+    /// What the other settings imply for settings that nobody gave.
+    pub implied: fn(&Settings) -> Result<Implied>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
     /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
@@ -151,7 +154,7 @@ pub(crate) fn canonical_as<C: Configuration>(settings: &Settings) -> Result<Stri
 }
 
 /// [`Kind::implied`] of kinds whose settings do not depend on one another.
-pub(crate) fn nothing_implied(_: &Settings) -> Result<Vec<(&'static str, Value)>> {
+pub(crate) fn nothing_implied(_: &Settings) -> Result<Implied> {
     Ok(Vec::new())
 }
 

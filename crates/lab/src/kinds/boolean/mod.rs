@@ -17,12 +17,11 @@ use std::path::Path;
 
 use pudica_boolean::TruthTable;
 use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
-use serde_json::Value;
 
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, resolve_as};
+use crate::kinds::{Implied, Kind, canonical_as, defaults_of, documentation_of, resolve_as};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::store::RunFolder;
@@ -60,7 +59,7 @@ pub static KIND: Kind = Kind {
 };
 
 /// Tables and expressions have a length of their own.
-fn implied(settings: &Settings) -> Result<Vec<(&'static str, Value)>> {
+fn implied(settings: &Settings) -> Result<Implied> {
     let n = TargetName::parse(&settings.text("target"))?.own_n()?;
     Ok(n.map(|n| ("n", n.into())).into_iter().collect())
 }
