@@ -17,7 +17,7 @@ mod validate;
 
 use crate::compute::Abilities;
 use crate::error::Error;
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, SettingsOf};
 
 pub use config::{ClassifierConfig, DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, TrainConfig};
 pub use point::Point;
@@ -37,11 +37,8 @@ pub static KIND: Kind = Kind {
     figures: "classifier",
     naming: &["data.name", "model.kind", "seed"],
     headline: &["train_accuracy", "test_accuracy", "sensitivity"],
-    defaults: defaults_of::<ClassifierConfig>,
-    documentation: documentation_of::<ClassifierConfig>,
-    resolve: resolve_as::<ClassifierConfig>,
-    canonical: canonical_as::<ClassifierConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf::of::<ClassifierConfig>(),
+    teacher: |_| None,
     open: library::open,
 };
 
