@@ -35,8 +35,13 @@ pub(super) trait Dataset {
         self.network(config).map(|_| ())
     }
 
+    /// The class of each input of a split.
+    fn labels(&self, split: Split) -> &[usize];
+
     /// Inputs of a split.
-    fn count(&self, split: Split) -> usize;
+    fn count(&self, split: Split) -> usize {
+        self.labels(split).len()
+    }
 
     /// The inputs of these indices; all must be below [`Dataset::count`].
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<<Self::Network as Classifier>::Input>;

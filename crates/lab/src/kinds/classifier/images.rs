@@ -226,8 +226,8 @@ impl Dataset for ImageDataset {
         Ok(())
     }
 
-    fn count(&self, split: Split) -> usize {
-        self.part(split).labels.len()
+    fn labels(&self, split: Split) -> &[usize] {
+        &self.part(split).labels
     }
 
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<ImageBatch> {

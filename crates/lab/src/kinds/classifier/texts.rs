@@ -103,8 +103,8 @@ impl Dataset for TextDataset {
         Ok(network)
     }
 
-    fn count(&self, split: Split) -> usize {
-        self.part(split).ids.len()
+    fn labels(&self, split: Split) -> &[usize] {
+        &self.part(split).labels
     }
 
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<Sequences> {
