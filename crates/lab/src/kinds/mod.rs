@@ -8,6 +8,10 @@ pub mod grokking;
 pub mod spectra;
 pub mod tokens;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use pudica_data::{FileResult, digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -44,6 +48,8 @@ pub struct Kind {
     pub documentation: fn() -> Vec<SettingDoc>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
+    /// States which files of the user's own a resolved run reads, as settings.
+    pub identify: fn(Settings, &mut OwnFiles) -> Result<Settings>,
     /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
     pub canonical: fn(&Settings) -> Result<String>,
     /// The run whose labels a run with these settings learns, if any.
@@ -145,6 +151,47 @@ pub(crate) fn resolve_as<C: Configuration>(settings: &Settings) -> Result<Settin
 /// [`Kind::canonical`] of a configuration.
 pub(crate) fn canonical_as<C: Configuration>(settings: &Settings) -> Result<String> {
     Ok(settings.read::<C>()?.canonical_json())
+}
+
+/// The user's own files that the runs of a plan read.
+#[derive(Debug, Default)]
+pub struct OwnFiles {
+    /// The data folder.
+    pub data: Option<PathBuf>,
+    /// The identities found so far, by where the files lie: runs of one plan share them.
+    known: HashMap<PathBuf, String>,
+}
+
+impl OwnFiles {
+    /// Those of this data folder, none read yet.
+    pub(crate) fn new(data: Option<PathBuf>) -> OwnFiles {
+        OwnFiles { data, known: HashMap::new() }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// The identity of the files that lie at a path: they are read once.
+    pub(crate) fn identity(
+        &mut self,
+        path: &Path,
+        files: impl FnOnce() -> FileResult<Vec<PathBuf>>,
+    ) -> FileResult<String> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let root = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let found = digest(root, &files()?)?;
+        self.known.insert(path.to_path_buf(), found.clone());
+        Ok(found)
+    }
+}
+
+/// [`Kind::identify`] of kinds that read no files.
+pub(crate) fn no_files(settings: Settings, _: &mut OwnFiles) -> Result<Settings> {
+    Ok(settings)
 }
 
 /// [`Kind::teacher`] of kinds whose runs learn from no other.

@@ -4,8 +4,8 @@ use pudica_data::{Batch, Bits, Stream, TrainingSet};
 use pudica_ensemble::{Engine, Strings};
 use pudica_nn::{Device, Network};
 use pudica_probe::{
-    BlowupTotals, Estimate, Moments, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity, parameter_norm,
-    sharpness,
+    BlowupTotals, Estimate, Moments, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity,
+    parameter_norm, sharpness,
 };
 use serde_json::{Map, Value, json};
 

@@ -20,7 +20,7 @@ use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoder
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, resolve_as};
+use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_files, resolve_as};
 use crate::plan::Plan;
 use crate::settings::Settings;
 
@@ -49,6 +49,7 @@ pub static KIND: Kind = Kind {
     defaults: defaults_of::<RunConfig>,
     documentation: documentation_of::<RunConfig>,
     resolve,
+    identify: no_files,
     canonical: canonical_as::<RunConfig>,
     teacher,
     open,

@@ -10,7 +10,7 @@ use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Training, Work};
 use crate::kinds::{
-    Configuration, Kind, canonical_as, defaults_of, documentation_of, documented, no_teacher, resolve_as,
+    Configuration, Kind, canonical_as, defaults_of, documentation_of, documented, no_files, no_teacher, resolve_as,
 };
 use crate::plan::Plan;
 use crate::settings::Settings;
@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
     defaults: defaults_of::<SpectraConfig>,
     documentation: documentation_of::<SpectraConfig>,
     resolve: resolve_as::<SpectraConfig>,
+    identify: no_files,
     canonical: canonical_as::<SpectraConfig>,
     teacher: no_teacher,
     open,
