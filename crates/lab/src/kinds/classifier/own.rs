@@ -78,6 +78,7 @@ pub fn own_data(name: &str, overrides: &[String], data: Option<&Path>) -> Result
     let mut given = KIND.defaults();
     given.set("data.name", name.into())?;
     given.set("model.kind", if matches!(own, OwnData::Texts(_)) { "lstm" } else { "mlp" }.into())?;
+    given.set("measure.nudge", "none".into())?; // the usual one is for images
     let mut keys = Vec::new();
     for text in overrides {
         let wrong = |problem: String| Error::Override { text: text.clone(), problem };
