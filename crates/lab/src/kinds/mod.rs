@@ -8,6 +8,10 @@ pub mod grokking;
 pub mod spectra;
 pub mod tokens;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use pudica_data::{FileResult, digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -54,6 +58,8 @@ pub struct SettingsOf {
     pub documentation: fn() -> Vec<SettingDoc>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
+    /// States which files of the user's own a resolved run reads, as settings.
+    pub identify: fn(Settings, &mut OwnFiles) -> Result<Settings>,
     /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
     pub canonical: fn(&Settings) -> Result<String>,
 }
@@ -65,6 +71,7 @@ impl SettingsOf {
             defaults: || C::default().settings(),
             documentation: || C::documentation(""),
             resolve: |settings| Ok(C::resolve(settings)?.settings()),
+            identify: |settings, _| Ok(settings),
             canonical: |settings| Ok(settings.read::<C>()?.canonical_json()),
         }
     }
@@ -142,5 +149,41 @@ pub trait Configuration:
     /// The text whose hash is the run's id.
     fn canonical_json(&self) -> String {
         serde_json::to_string(self).expect("a configuration has only string keys and finite numbers")
+    }
+}
+
+/// The user's own files that the runs of a plan read.
+#[derive(Debug, Default)]
+pub struct OwnFiles {
+    /// The data folder.
+    pub data: Option<PathBuf>,
+    /// The identities found so far, by where the files lie: runs of one plan share them.
+    known: HashMap<PathBuf, String>,
+}
+
+impl OwnFiles {
+    /// Those of this data folder, none read yet.
+    pub(crate) fn new(data: Option<PathBuf>) -> OwnFiles {
+        OwnFiles { data, known: HashMap::new() }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// The identity of the files that lie at a path: they are read once.
+    pub(crate) fn identity(
+        &mut self,
+        path: &Path,
+        files: impl FnOnce() -> FileResult<Vec<PathBuf>>,
+    ) -> FileResult<String> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let root = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let found = digest(root, &files()?)?;
+        self.known.insert(path.to_path_buf(), found.clone());
+        Ok(found)
     }
 }

@@ -97,6 +97,9 @@ fn typed(key: &str, word: &str) -> Result<Value> {
 /// A range written as text, if it is one.
 fn parse_range(key: &str, text: &str) -> Result<Option<Values>> {
     let Some((start, rest)) = text.split_once("..") else { return Ok(None) };
+    if text.split('/').any(|part| part == "..") {
+        return Ok(None); // a path
+    }
     let (inclusive, rest) = match rest.strip_prefix('=') {
         Some(rest) => (true, rest),
         None => (false, rest),
@@ -148,6 +151,7 @@ mod tests {
         assert_eq!(list(json!([1, "5..7"])), [json!(1), json!(5), json!(6)]);
         assert_eq!(list(json!("random:0..2")), [json!("random:0"), json!("random:1")]);
         assert_eq!(list(json!("parity")), [json!("parity")]);
+        assert_eq!(list(json!("../texts/mine.tsv")), [json!("../texts/mine.tsv")]);
         assert_eq!(Axis::read("n", &json!("0.0..0.4")).unwrap().values, Values::Between(0.0, 0.4));
     }
 
