@@ -64,6 +64,60 @@ fn a_sweep_ends_with_everything_in_its_folder_and_is_not_repeated() {
     assert!(pudica(folder.path(), &["report", "out"]).status.success());
 }
 
+/// An own function, from its file to its page.
+#[test]
+fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
+    let folder = folder();
+    let table = folder.path().join("my own.txt");
+    std::fs::write(&table, "01101001").unwrap();
+    let recipe =
+        TINY.replace("[\"parity\", \"first\"]", "[\"expr:maj(x1, x2, x3)\", \"table:my own.txt\", \"threshold:n-1\"]");
+    std::fs::write(folder.path().join("own.toml"), recipe.replace("grid.n = [3, 4]", "grid.n = 3")).unwrap();
+    let shown = printed(folder.path(), &["show", "own.toml", "--no-estimate"]);
+    assert!(shown.contains("target = expr:maj(x1,x2,x3), table:my own.txt#"), "{shown}");
+    let arguments = ["run", "own.toml", "--out", "out"];
+    let first = printed(folder.path(), &arguments);
+    for part in ["6 runs: 6 finished", "expr:maj(x1,x2,x3) seed=0", "table:my own.txt#", "threshold:n-1 seed=1"] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("expr:maj(x1,x2,x3)") && page.contains("threshold:n-1"));
+    let runs = run_folders(&folder.path().join("out"));
+    for name in runs.iter().map(|run| run.file_name().unwrap().to_string_lossy()) {
+        assert!(name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+    }
+    // What a network has learnt can be analysed.
+    let run = &runs[0];
+    let learnt = format!("run:{}", run.display());
+    let analysed: Value = serde_json::from_str(&printed(folder.path(), &["boolean", &learnt, "--json"])).unwrap();
+    let summary = json(&run.join("summary.json"));
+    assert_eq!((analysed["n"].as_u64(), analysed["method"].as_str()), (Some(3), Some("exact")));
+    assert_eq!(analysed["average_sensitivity"], summary["measures"]["average_sensitivity"]);
+    // Two ways of writing the majority of three bits are learnt alike.
+    let results = std::fs::read_to_string(folder.path().join("out/results.csv")).unwrap();
+    let losses = |target: &str| -> Vec<String> {
+        let heading: Vec<&str> = results.lines().next().unwrap().split(',').collect();
+        let from_end = heading.len() - heading.iter().position(|name| *name == "eval_loss").unwrap();
+        let cell = |line: &str| line.rsplit(',').nth(from_end - 1).unwrap().to_string();
+        results.lines().filter(|line| line.contains(target)).map(cell).collect()
+    };
+    assert_eq!(losses("maj(").len(), 2);
+    assert_eq!(losses("maj("), losses("threshold:n-1"));
+
+    let again = printed(folder.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(events(&again)[0]["finished"], 6);
+    std::fs::write(&table, "01101000").unwrap();
+    let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
+    let sentence = refused(&arguments);
+    assert!(sentence.contains("such as the table of a target, has changed since"), "{sentence}");
+    std::fs::remove_file(&table).unwrap();
+    for command in ["run", "show"] {
+        let sentence = refused(&[command, "own.toml"]);
+        assert!(sentence.contains("target: cannot read my own.txt: no such file or directory"), "{sentence}");
+    }
+    assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
+}
+
 /// Files that were cut behind its back: a finished run is made again, and a report says what it left out.
 #[test]
 fn a_finished_run_whose_files_were_cut_is_noticed_and_made_again() {

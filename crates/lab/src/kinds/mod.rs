@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use pudica_data::{FileResult, digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::compute::{Abilities, Machine};
@@ -56,6 +57,8 @@ pub struct SettingsOf {
     pub defaults: fn() -> Settings,
     /// What every setting means.
     pub documentation: fn() -> Vec<SettingDoc>,
+    /// What the other settings imply for settings that nobody gave: their names and values.
+    pub implied: fn(&Settings) -> Result<Vec<(&'static str, Value)>>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
     /// States which files of the user's own a resolved run reads, as settings.
@@ -70,6 +73,7 @@ impl SettingsOf {
         SettingsOf {
             defaults: || C::default().settings(),
             documentation: || C::documentation(""),
+            implied: |_| Ok(Vec::new()),
             resolve: |settings| Ok(C::resolve(settings)?.settings()),
             identify: |settings, _| Ok(settings),
             canonical: |settings| Ok(settings.read::<C>()?.canonical_json()),

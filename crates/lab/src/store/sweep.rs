@@ -239,6 +239,12 @@ fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
         } else {
             format!("{foreign} runs that this command lacks")
         };
+        if old.command == plan.command() && old.recipe_text == plan.recipe.text {
+            return refuse(format!(
+                "holds {what}: a file that the settings name, such as the table of a target, has changed since; bring the old one back, or \
+                 choose another --out"
+            ));
+        }
         return refuse(format!(
             "holds {what} (made by `{}`); choose another --out, or leave it out: other settings get a folder of their own",
             old.command
