@@ -15,6 +15,7 @@ use crate::{
     TruthTable, did_you_mean, flip_counts, npy, sensitivity_profile, shortened, write_atomically,
 };
 use serde::Serialize;
+use std::cell::LazyCell;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
@@ -514,17 +515,17 @@ impl Analysis {
     fn exact(&mut self, table: &TruthTable, request: &Request) -> Result<()> {
         let factor = self.convention.square_factor();
         let rows = table.rows() as f64;
-        let ones = table.ones() as f64 / rows;
+        // A pass over the table, made only where it is needed.
+        let ones = LazyCell::new(|| table.ones() as f64 / rows);
         let is_01 = self.convention == Convention::ZeroOne;
-        let mean = if is_01 { ones } else { 1.0 - 2.0 * ones };
         let wants = |measure| request.wants_one(measure);
-        self.mean = wants(Measure::Mean).then_some(Quantity::Exact(mean));
-        self.variance = wants(Measure::Variance).then_some(Quantity::Exact(factor * 4.0 * ones * (1.0 - ones)));
+        self.mean = wants(Measure::Mean).then(|| Quantity::Exact(if is_01 { *ones } else { 1.0 - 2.0 * *ones }));
+        self.variance = wants(Measure::Variance).then(|| Quantity::Exact(factor * 4.0 * *ones * (1.0 - *ones)));
         if request.wants_spectrum() {
             let spectrum = Spectrum::of(table)?.in_convention(self.convention);
-            self.spectral(&spectrum, request, if is_01 { ones } else { 1.0 })?;
+            self.spectral(&spectrum, request, if is_01 { *ones } else { 1.0 })?;
             let immunity = spectrum.correlation_immunity();
-            let resiliency = if ones == 0.5 { immunity.map(|order| order as i64) } else { Some(-1) };
+            let resiliency = if *ones == 0.5 { immunity.map(|order| order as i64) } else { Some(-1) };
             self.resiliency = resiliency.filter(|_| wants(Measure::Resiliency));
         }
         let flips = if request.wants(Measure::needs_histogram) {

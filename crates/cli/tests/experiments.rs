@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{events, json, printed, pudica, text};
+use common::{events, json, measures, printed, pudica, run_folders, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -82,12 +82,12 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     }
     let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("expr:maj(x1,x2,x3)") && page.contains("threshold:n-1"));
-    for entry in std::fs::read_dir(folder.path().join("out/runs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+    let runs = run_folders(&folder.path().join("out"));
+    for name in runs.iter().map(|run| run.file_name().unwrap().to_string_lossy()) {
         assert!(name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
     }
     // What a network has learnt can be analysed.
-    let run = std::fs::read_dir(folder.path().join("out/runs")).unwrap().next().unwrap().unwrap().path();
+    let run = &runs[0];
     let learnt = format!("run:{}", run.display());
     let analysed: Value = serde_json::from_str(&printed(folder.path(), &["boolean", &learnt, "--json"])).unwrap();
     let summary = json(&run.join("summary.json"));
@@ -109,7 +109,7 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     std::fs::write(&table, "01101000").unwrap();
     let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
     let sentence = refused(&arguments);
-    assert!(sentence.contains("such as the table of a target, has changed since"), "{sentence}");
+    assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
     std::fs::remove_file(&table).unwrap();
     for command in ["run", "show"] {
         let sentence = refused(&[command, "own.toml"]);
@@ -118,52 +118,40 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
 }
 
-#[cfg(unix)]
+/// Files that were cut behind its back: a finished run is made again, and a report says what it left out.
 #[test]
-fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
+fn a_finished_run_whose_files_were_cut_is_noticed_and_made_again() {
     let folder = folder();
-    let arguments = |out: &'static str| {
-        ["run", "tiny.toml", "train.steps=30000", "n=3", "target=parity", "--out", out, "--jobs", "1"]
-    };
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
-        .args(arguments("stopped"))
-        .current_dir(folder.path())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Once the first run has begun, but well before both end.
-    let runs = folder.path().join("stopped/runs");
-    for _ in 0..400 {
-        if runs.is_dir() && std::fs::read_dir(&runs).unwrap().next().is_some() {
-            break;
+    let run = ["run", "tiny.toml", "target=parity", "n=3", "--out", "out"];
+    printed(folder.path(), &run);
+    let out = folder.path().join("out");
+    let (runs, expected) = (run_folders(&out), measures(&out));
+    let metrics = runs[0].join("metrics.jsonl");
+    let whole = std::fs::read(&metrics).unwrap();
+    let weights = runs[1].join("weights.safetensors");
+    for damaged in [Some(&whole[..whole.len() / 2]), Some(b"garbage"), None] {
+        match damaged {
+            Some(bytes) => std::fs::write(&metrics, bytes).unwrap(),
+            None => std::fs::remove_file(&metrics).unwrap(),
         }
-        std::thread::sleep(Duration::from_millis(25));
+        let report = pudica(folder.path(), &["report", "out"]);
+        assert!(text(&report.stderr).contains("is left out: metrics.jsonl has"), "{}", text(&report.stderr));
+        assert!(text(&report.stdout).contains("1 not made yet"), "{}", text(&report.stdout));
+        let again = pudica(folder.path(), &run);
+        assert!(text(&again.stderr).contains("lines; it is made again"), "{}", text(&again.stderr));
+        assert_eq!(measures(&out), expected);
+        let lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines(&std::fs::read(&metrics).unwrap()), lines(&whole));
     }
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130), "stopped before the end, with its own code");
-
-    let resumed = pudica(folder.path(), &arguments("stopped"));
-    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
-    assert!(pudica(folder.path(), &arguments("straight")).status.success());
-    let rows = |out: &str| {
-        let table = std::fs::read_to_string(folder.path().join(out).join("results.csv")).unwrap();
-        let heading: Vec<String> = table.lines().next().unwrap().split(',').map(String::from).collect();
-        let measured = heading.iter().position(|name| name == "eval_loss").unwrap();
-        let seconds = heading.iter().position(|name| name == "seconds").unwrap();
-        table
-            .lines()
-            .skip(1)
-            .map(|line| {
-                let cells =
-                    line.split(',').enumerate().filter(|(i, _)| *i != seconds).map(|(_, cell)| cell.to_string());
-                assert!(!line.split(',').nth(measured).unwrap().is_empty());
-                cells.collect::<Vec<_>>()
-            })
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(rows("stopped"), rows("straight"));
+    let kept = std::fs::read(&weights).unwrap();
+    std::fs::write(&weights, &kept[..100]).unwrap();
+    let again = pudica(folder.path(), &run);
+    assert!(text(&again.stderr).contains("weights.safetensors has 100 of its"), "{}", text(&again.stderr));
+    assert!(std::fs::read(&weights).unwrap() == kept);
+    // Weights that somebody deleted for their size are not missed.
+    std::fs::remove_file(&weights).unwrap();
+    let again = pudica(folder.path(), &[&run[..], &["--json"]].concat());
+    assert!(events(&text(&again.stdout)).iter().all(|event| event["event"] != "run_started"));
 }
 
 /// What a crash leaves: a group killed at any moment, with whatever was on the disk then.
@@ -188,13 +176,9 @@ fn a_killed_group_continues_to_the_same_numbers() {
     }
     assert!(pudica(folder.path(), &arguments("killed")).status.success());
     assert!(pudica(folder.path(), &["run", "tiny.toml", "train.steps=3000", "n=3", "--out", "alone"]).status.success());
-    let measures = |out: &str| -> Vec<Value> {
-        let mut runs: Vec<_> = std::fs::read_dir(folder.path().join(out).join("runs")).unwrap().collect();
-        runs.sort_by_key(|run| run.as_ref().unwrap().file_name());
-        runs.into_iter().map(|run| json(&run.unwrap().path().join("summary.json"))["measures"].clone()).collect()
-    };
-    assert_eq!(measures("killed").len(), 4);
-    assert_eq!(measures("killed"), measures("alone"));
+    let [killed, alone] = ["killed", "alone"].map(|out| measures(&folder.path().join(out)));
+    assert_eq!(killed.len(), 4);
+    assert_eq!(killed, alone);
 }
 
 #[test]

@@ -84,11 +84,28 @@ fn every_measure_is_there() {
             "blowup_theory",
             "param_norm",
             "average_sensitivity",
+            "output_std",
+            "target_std",
         ];
         for name in expected {
             assert!(summary.measure(name).is_some(), "{name} is missing from {:?}", summary.measures);
         }
         assert!(summary.detail.contains_key("sensitivity") && summary.detail.contains_key("blowup"));
+    }
+}
+
+/// On the whole cube (n = 4): the spread of PARITY is 1/2, that of MEAN sqrt(4/4)/4, and two functions' spreads differ by no more than the
+/// root of their mean squared difference, the loss.
+#[test]
+fn outputs_spread_about_as_far_as_the_target() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&plan(TINY, &["n=4", "seed=0"]), folder.path(), 1, &Stop::new());
+    for (run, expected) in runs(folder.path()).iter().zip([0.5, 0.25]) {
+        let summary = run.summary.as_ref().unwrap();
+        let value = |name: &str| summary.measure(name).unwrap();
+        assert!((value("target_std") - expected).abs() < 1e-7, "{}", run.record.label);
+        assert!((value("output_std") - value("target_std")).abs() <= value("eval_loss").sqrt() + 1e-6);
+        assert!(value("output_std") > 0.0);
     }
 }
 

@@ -109,7 +109,7 @@ fn typed(key: &str, word: &str) -> Result<Value> {
 
 /// A range written as text, if it is one.
 fn parse_range(key: &str, text: &str) -> Result<Option<Values>> {
-    // `table:../f.npy` names a file.
+    // `table:../f.npy` and `../texts` are paths.
     let Some((start, rest)) = text.split_once("..").filter(|_| !text.contains('/')) else { return Ok(None) };
     let (inclusive, rest) = match rest.strip_prefix('=') {
         Some(rest) => (true, rest),
@@ -162,6 +162,7 @@ mod tests {
         assert_eq!(list(json!([1, "5..7"])), [json!(1), json!(5), json!(6)]);
         assert_eq!(list(json!("random:0..2")), [json!("random:0"), json!("random:1")]);
         assert_eq!(list(json!("parity")), [json!("parity")]);
+        assert_eq!(list(json!("../texts/mine.tsv")), [json!("../texts/mine.tsv")]);
         assert_eq!(Axis::read("n", &json!("0.0..0.4")).unwrap().values, Values::Between(0.0, 0.4));
     }
 

@@ -21,7 +21,7 @@ use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoder
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
-use crate::kinds::{Implied, Kind, canonical_as, defaults_of, documentation_of, resolve_as};
+use crate::kinds::{Configuration, Implied, Kind, SettingsOf};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::store::RunFolder;
@@ -49,11 +49,7 @@ pub static KIND: Kind = Kind {
     figures: "runs",
     naming: &["target", "n", "seed"],
     headline: &["eval_loss", "sharpness"],
-    defaults: defaults_of::<RunConfig>,
-    documentation: documentation_of::<RunConfig>,
-    implied,
-    resolve,
-    canonical: canonical_as::<RunConfig>,
+    settings: SettingsOf { implied, resolve, ..SettingsOf::of::<RunConfig>() },
     teacher,
     open,
 };
@@ -65,7 +61,7 @@ fn implied(settings: &Settings) -> Result<Implied> {
 }
 
 fn resolve(settings: &Settings) -> Result<Settings> {
-    let resolved = resolve_as::<RunConfig>(settings)?;
+    let resolved = RunConfig::resolve(settings)?.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
     let encoder = resolved.text("model.kind") == "encoder";
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
