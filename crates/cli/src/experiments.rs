@@ -303,8 +303,8 @@ pub fn report(arguments: &Report) -> Outcome {
 }
 
 fn write_report(folder: &Path, progress: &Progress) -> Result<(), Box<dyn Error>> {
-    let report = pudica_report::write(folder)?;
-    let (page, figures, tally) = (report.page, report.figures, report.tally);
+    let pudica_report::Report { page, figures, tally, damaged } = pudica_report::write(folder)?;
+    damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
     if !matches!(progress, Progress::Json) {
         let sweep = SweepFolder::open(folder)?;
         print_runs(Kind::find(&sweep.record().kind)?, &sweep.runs()?);

@@ -22,6 +22,7 @@ mod own;
 pub mod sources;
 mod split;
 mod stream;
+mod tables;
 mod target;
 mod task;
 #[cfg(feature = "text")]
@@ -35,7 +36,7 @@ pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
 pub use own::{Divided, Division, digest};
 pub use split::Split;
 pub use stream::Stream;
-pub use target::{Target, prefix_parities};
+pub use target::{Target, Written, prefix_parities};
 pub use task::{Batch, Task};
 pub use tokens::{TokenKind, TokenSet, TokenTask};
 pub use training_set::TrainingSet;

@@ -172,12 +172,22 @@ pub fn labels(kind: &Kind, runs: &[&Settings], keys: &[String]) -> Vec<String> {
     let names: Vec<String> = order.iter().map(short).collect();
     let label = |settings: &&Settings| {
         let word = |(key, name): (&&str, &String)| match settings.get(key) {
-            Ok(Value::String(text)) if kind.naming.contains(key) => text.clone(),
-            _ => format!("{name}={}", settings.text(key)),
+            Ok(Value::String(text)) if kind.naming.contains(key) => brief(text),
+            _ => format!("{name}={}", brief(&settings.text(key))),
         };
         order.iter().zip(&names).map(word).collect::<Vec<_>>().join(" ")
     };
     runs.iter().map(label).collect()
+}
+
+/// A text that fits in a line with others: a long one is cut, and told from its like by digits of its hash.
+fn brief(text: &str) -> String {
+    const LONGEST: usize = 48;
+    if text.chars().count() <= LONGEST {
+        return text.into();
+    }
+    let digest = Sha256::digest(text.as_bytes());
+    format!("{}#{:02x}{:02x}", pudica_boolean::shortened(text, LONGEST - 8), digest[0], digest[1])
 }
 
 fn in_sweep(recipe: &Recipe, sweep: &Sweep, error: Error) -> Error {
@@ -239,7 +249,7 @@ impl Used {
 
     /// The settings of a run as they are computed with, from those that were given.
     fn resolve(&mut self, given: &Settings) -> Result<Settings> {
-        let resolved = (self.kind.identify)(self.kind.resolve(given)?, &mut self.files)?;
+        let resolved = (self.kind.settings.identify)(self.kind.resolve(given)?, &mut self.files)?;
         self.runs += 1;
         for key in given.keys() {
             let (asked, found) = (given.get(&key)?, resolved.get(&key)?);
@@ -278,7 +288,12 @@ fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &
             };
             drawn.set(&axis.key, value)?;
         }
-        for_each_grid_point(&sweep.grid, drawn, &mut |settings| {
+        for_each_grid_point(&sweep.grid, drawn, &mut |mut settings| {
+            for (key, value) in (used.kind.settings.implied)(&settings)? {
+                if !scale.given.iter().any(|given| given == key) && !sweep.decides(key) {
+                    settings.set(key, value)?;
+                }
+            }
             let settings = used.resolve(&settings)?;
             runs.push(PlannedRun {
                 id: used.kind.id(&settings)?,

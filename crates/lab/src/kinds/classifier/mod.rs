@@ -17,7 +17,7 @@ mod training;
 mod validate;
 
 use crate::compute::Abilities;
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, SettingsOf};
 
 pub use config::{ClassifierConfig, DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, TrainConfig};
 pub use own::{OwnData, own_data};
@@ -38,12 +38,8 @@ pub static KIND: Kind = Kind {
     figures: "classifier",
     naming: &["data.name", "model.kind", "seed"],
     headline: &["train_accuracy", "test_accuracy", "sensitivity"],
-    defaults: defaults_of::<ClassifierConfig>,
-    documentation: documentation_of::<ClassifierConfig>,
-    resolve: resolve_as::<ClassifierConfig>,
-    identify: own::identify,
-    canonical: canonical_as::<ClassifierConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf { identify: own::identify, ..SettingsOf::of::<ClassifierConfig>() },
+    teacher: |_| None,
     open: library::open,
 };
 

@@ -91,7 +91,7 @@ pub fn own_data(name: &str, overrides: &[String], data: Option<&Path>) -> Result
             other => return Err(wrong(format!("{} is none of {}", other.key(), SHOWN_BY.join(", ")))),
         }
     }
-    let found = (KIND.identify)(KIND.resolve(&given)?, &mut OwnFiles::new(data.map(Path::to_path_buf)))?;
+    let found = (KIND.settings.identify)(KIND.resolve(&given)?, &mut OwnFiles::new(data.map(Path::to_path_buf)))?;
     for key in keys {
         if found.get(&key)? != given.get(&key)? {
             return Err(Error::setting(&key, format!("plays no part in {name}; leave it out")));
@@ -110,7 +110,7 @@ fn unknown(name: &str, data: Option<&Path>) -> Error {
     Error::setting("data.name", problem)
 }
 
-/// [`Kind::identify`](crate::kinds::Kind::identify): states the identity of own data, and sets to nothing what plays no part.
+/// [`SettingsOf::identify`](crate::kinds::SettingsOf::identify): states the identity of own data, and sets to nothing what plays no part.
 pub(super) fn identify(mut settings: Settings, files: &mut OwnFiles) -> Result<Settings> {
     let config: ClassifierConfig = settings.read()?;
     let DataConfig { name, content: expected, mut test_fraction, .. } = config.data;
