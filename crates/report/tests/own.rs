@@ -20,7 +20,7 @@ fn runs_without_a_layout_are_a_table() {
     let report = pudica_report::write(folder.path()).unwrap();
     let (names, page) = checked(&report);
     assert!(names.is_empty());
-    for part in ["All runs", "width=4", "0.7500 ± 0.02000", "<td>finished</td>", "not finished yet"] {
+    for part in ["All runs", "width=4", "0.7500 <span class=\"i\">± 0.0200</span>", "<td>finished</td>", "not finished yet"] {
         assert!(page.contains(part), "{part}");
     }
 }
