@@ -1,5 +1,7 @@
 //! Own images and own texts as a user brings them: shown, planned, trained on, and refused alike by every command.
 
+#![cfg(unix)]
+
 mod common;
 
 use common::{json, printed, pudica, refused, text};
@@ -163,7 +165,11 @@ fn show_and_run_refuse_the_same() {
     picture(&root.join("broken/b/1.png"), 4, 4, 3, 0);
     picture(&root.join("few/a/1.png"), 4, 4, 3, 0);
     picture(&root.join("few/b/1.png"), 4, 4, 3, 9);
-    let cases: [(&str, &[&str], bool, &str); 10] = [
+    put(root, "noise.csv", (0..=255).rev().collect::<Vec<u8>>());
+    std::os::unix::fs::symlink("/dev/zero", root.join("endless.tsv")).unwrap();
+    let cases: [(&str, &[&str], bool, &str); 12] = [
+        ("noise.csv", &[], true, "noise.csv: line 1, column 1: not UTF-8 text"),
+        ("endless.tsv", &[], true, "endless.tsv: is not a plain file"),
         ("nothere", &[], false, "\"nothere\" is no folder or file here or in data, and no data set known"),
         (
             "mytext",

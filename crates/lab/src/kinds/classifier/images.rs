@@ -23,6 +23,9 @@ use super::validate::not_for;
 use crate::error::{Error, Result};
 use crate::stop::Progress;
 
+/// Where `data.binary` divides ten classes in two.
+const FIRST_OF_SECOND_HALF: usize = 5;
+
 /// Steps of a PGD attack.
 const PGD_STEPS: usize = 10;
 
@@ -112,6 +115,10 @@ impl ImageDataset {
         };
         let train = Part::new(train, "train", config.train, config)?;
         let test = Part::new(test, "test", config.test, config)?;
+        if let Some(names) = own_classes.as_ref().filter(|names| config.binary && names.len() <= FIRST_OF_SECOND_HALF) {
+            let problem = format!("divides ten classes in two; there are {}: leave it false", names.len());
+            return Err(Error::setting("data.binary", problem));
+        }
         let classes = match (config.binary, &own_classes) {
             (true, _) => 2,
             (false, None) => 10,
@@ -392,7 +399,10 @@ impl Part {
 
 /// The classes of images; with `binary`, whether theirs is 5 or more.
 fn labels(images: &Images, binary: bool) -> Vec<usize> {
-    let of = |label: &u8| if binary { usize::from(*label >= 5) } else { usize::from(*label) };
+    let of = |label: &u8| match binary {
+        true => usize::from(usize::from(*label) >= FIRST_OF_SECOND_HALF),
+        false => usize::from(*label),
+    };
     images.labels().iter().map(of).collect()
 }
 
