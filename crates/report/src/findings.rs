@@ -1,10 +1,10 @@
 //! What a report says: figures, tables, the statistics behind them, and how numbers are written.
 
-use pudica_statistics::Mean;
 use serde_json::{Map, Value};
 
 use crate::figure::Figure;
 use crate::published::trend;
+pub use crate::table::{Cell, Spread, Table, head, plain, row, with_count, with_error, with_interval};
 
 /// Everything a report says about a sweep.
 #[derive(Default)]
@@ -50,18 +50,6 @@ pub struct Drawn {
     pub figure: Figure,
 }
 
-/// A table of texts.
-pub struct Table {
-    /// Above it.
-    pub title: String,
-    /// Column heads.
-    pub head: Vec<String>,
-    /// Rows; the first cell names the row.
-    pub rows: Vec<Vec<String>>,
-    /// Below it.
-    pub note: String,
-}
-
 impl Findings {
     /// Adds a figure, with what was published about it.
     pub fn draw(&mut self, file: &str, title: &str, caption: &str, figure: Figure) {
@@ -90,47 +78,11 @@ pub fn number(value: f64) -> String {
     } else {
         let text = format!("{value:.1e}");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        format!("{digits}·10<sup>{exponent}</sup>").replace('-', "−")
+        format!("{digits}·10^{{{exponent}}}").replace('-', "−")
     }
 }
 
-/// A mean without its interval.
-pub fn plain(mean: Option<Mean>) -> String {
-    mean.map_or("–".into(), |mean| number(mean.mean))
-}
-
-/// A mean with its interval.
-pub fn with_interval(mean: Option<Mean>) -> String {
-    match mean {
-        Some(mean) if mean.low < mean.high => {
-            format!("{} [{}, {}]", number(mean.mean), number(mean.low), number(mean.high))
-        }
-        mean => plain(mean),
-    }
-}
-
-/// A mean with its interval and the number of runs behind it.
-pub fn with_count(mean: Option<Mean>) -> String {
-    match mean {
-        Some(Mean { count: 1, mean, .. }) => format!("{} (one run)", number(mean)),
-        Some(Mean { count, mean, low, high, .. }) => {
-            format!("{} [{}, {}], {count} runs", number(mean), number(low), number(high))
-        }
-        None => "–".into(),
-    }
-}
-
-/// A mean ± one standard error.
-pub fn with_error(mean: Option<Mean>) -> String {
-    match mean {
-        Some(mean) if mean.count > 1 || mean.std_error > 0.0 => {
-            format!("{} ± {}", number(mean.mean), number(mean.std_error))
-        }
-        mean => plain(mean),
-    }
-}
-
-/// A row of texts, of anything that is one.
-pub fn head<const N: usize>(names: [&str; N]) -> Vec<String> {
-    names.map(String::from).into()
+/// "1 run", "7 runs".
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -6,7 +6,7 @@ use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value};
 
 use crate::figure::colour::{PALETTE, point};
-use crate::figure::{Mark, Style};
+use crate::figure::{Mark, Point, Style};
 use crate::run::Run;
 
 /// Runs that differ in their seed alone.
@@ -128,21 +128,19 @@ impl<'a> Group<'a> {
 
     /// A line through means with a band of their intervals, and a symbol at each.
     pub fn marks(&self, curve: &[(f64, Mean)]) -> Vec<Mark> {
-        let points =
-            curve.iter().map(|(x, mean)| (*x, mean.mean, format!("{}: {:.4}", self.label, mean.mean))).collect();
+        let points = curve.iter().map(|(x, mean)| Point::mean(*x, mean, self.label.as_str()));
         let [band, line] = band_and_line(curve, self.colour(), 1);
-        vec![band, line, Mark::Points { points, style: self.symbol().sized(2.4) }]
+        vec![band, line, Mark::points(points, self.symbol().sized(2.4))]
     }
 }
 
-/// A line through means, and a band of the intervals of those over at least so many runs.
+/// A line through means, and a band of the intervals of those over at least so many runs, interrupted elsewhere.
 pub fn band_and_line(curve: &[(f64, Mean)], colour: &str, at_least: usize) -> [Mark; 2] {
     let style = Style::line(colour);
-    let band = curve.iter().filter(|(_, mean)| mean.count >= at_least).map(|(x, mean)| (*x, mean.low, mean.high));
-    [
-        Mark::Band { points: band.collect(), style: style.clone().faint(0.15) },
-        Mark::Line { points: curve.iter().map(|(x, mean)| (*x, mean.mean)).collect(), style },
-    ]
+    let interval = |mean: &Mean| (mean.low < mean.high && mean.count >= at_least).then_some((mean.low, mean.high));
+    let points: Vec<Point> =
+        curve.iter().map(|(x, mean)| Point { interval: interval(mean), ..(*x, mean.mean).into() }).collect();
+    [Mark::band(&points, style.clone().faint(0.15)), Mark::line(points, style)]
 }
 
 /// The names of all measures taken at the end of any run that begin so, without those of standard errors.

@@ -1,4 +1,4 @@
-//! Figures (SVG and PNG) and one self-contained HTML page for a sweep folder.
+//! Figures (SVG, PNG and their numbers as CSV) and one self-contained HTML page for a sweep folder.
 //!
 //! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables (`run`, `group`,
 //! `sweep`); what an experiment shows is one function of `layouts`, and what was published stands in `published`.
@@ -11,6 +11,8 @@ mod page;
 mod published;
 mod run;
 mod sweep;
+mod table;
+mod typeset;
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +30,7 @@ use sweep::Sweep;
 pub struct Report {
     /// The page to open.
     pub page: PathBuf,
-    /// The figures, as SVG; a PNG lies beside each.
+    /// The figures, as SVG; a PNG and a CSV lie beside each.
     pub figures: Vec<PathBuf>,
     /// How the runs of the sweep stand.
     pub tally: Tally,
@@ -58,7 +60,7 @@ pub fn write(folder: &Path) -> Result<Report> {
     Ok(Report { page, figures, tally: sweep.tally(), damaged })
 }
 
-/// Writes figures as SVG and PNG under `folder`/figures; returns the SVGs.
+/// Writes figures as SVG and PNG and their numbers as CSV under `folder`/figures; returns the SVGs.
 fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<Vec<PathBuf>> {
     let folder = folder.join("figures");
     std::fs::create_dir_all(&folder).map_err(io("create", &folder))?;
@@ -69,6 +71,7 @@ fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<Vec<PathBuf>> {
         write_bytes(&path, svg.as_bytes())?;
         let png = figure::png::render(&svg).map_err(|error| io("draw", &path)(std::io::Error::other(error)))?;
         write_bytes(&path.with_extension("png"), &png)?;
+        write_bytes(&path.with_extension("csv"), drawn.figure.csv().as_bytes())?;
         figures.push(path);
     }
     Ok(figures)

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use pudica_lab::store::{RunRecord, SweepRun};
 
+use crate::figure::Point;
+
 /// A run that has at least begun.
 pub struct Run {
     /// Its place in the sweep.
@@ -37,6 +39,11 @@ impl Run {
     /// What differs from the other runs of its sweep.
     pub fn label(&self) -> &str {
         &self.record.label
+    }
+
+    /// A point of a figure that is this run.
+    pub fn point(&self, x: f64, y: f64) -> Point {
+        Point::new(x, y, self.label()).of_run(&self.record.id)
     }
 
     /// A setting as text; empty where there is no such setting.

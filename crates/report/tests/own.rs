@@ -2,25 +2,24 @@
 
 mod common;
 
-use common::{begin_by_hand, checked};
+use common::{begin_by_hand, checked, place};
 use serde_json::json;
 
 #[test]
 fn runs_without_a_layout_are_a_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = begin_by_hand(
-        "spectra",
-        "runs",
-        &[json!({"heads": 4, "width": 4}), json!({"heads": 4, "width": 8})],
-        folder.path(),
-    );
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "own/runs");
+    let runs =
+        begin_by_hand("spectra", "runs", &[json!({"heads": 4, "width": 4}), json!({"heads": 4, "width": 8})], &folder);
     runs[0].log([json!({"step": 1, "loss": 0.5})]);
     runs[0].finish(true, json!({"accuracy": 0.75, "accuracy_std_error": 0.02}), json!({}));
     runs[1].log([]);
-    let report = pudica_report::write(folder.path()).unwrap();
+    let report = pudica_report::write(&folder).unwrap();
     let (names, page) = checked(&report);
     assert!(names.is_empty());
-    for part in ["All runs", "width=4", "0.7500 ± 0.02000", "<td>finished</td>", "not finished yet"] {
+    for part in
+        ["All runs", "width=4", "0.7500 <span class=\"i\">± 0.0200</span>", "<td>finished</td>", "not finished yet"]
+    {
         assert!(page.contains(part), "{part}");
     }
 }

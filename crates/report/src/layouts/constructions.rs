@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::title_of;
 use crate::figure::colour::point;
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
-use crate::findings::{Findings, Table, head, number, plain, with_count};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
+use crate::findings::{Findings, Table, counted, head, plain, with_count};
 use crate::group::band_and_line;
 use crate::published::PARITY_LIMIT;
 use crate::run::Run;
@@ -79,9 +79,9 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
     for family in families {
         let means = family.by_length(measure);
         marks.extend(band_and_line(&means, &family.style.colour, 2));
-        let name = |n: f64, mean: &Mean| format!("{} n = {n}: mean of {} runs", family.title, mean.count);
-        let points = means.iter().map(|(n, mean)| (*n, mean.mean, name(*n, mean))).collect();
-        marks.push(Mark::Points { points, style: family.style.clone().sized(2.6) });
+        let name = |mean: &Mean| format!("{}: mean of {}", family.title, counted(mean.count, "run"));
+        let points = means.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean)));
+        marks.push(Mark::points(points, family.style.clone().sized(2.6)));
     }
     Panel { title: title.into(), x: Axis::whole("input length n"), y: axis, marks }
 }
@@ -90,14 +90,14 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
 fn table(family: &Family) -> Table {
     let at = |measure: &str, n: f64| family.by_length(measure).into_iter().find(|(m, _)| *m == n).map(|(_, mean)| mean);
     let row = |(n, sharpness): (f64, Mean)| {
-        let bound = at("average_sensitivity", n).map_or("–".into(), |mean| number(mean.mean / n));
+        let bound = at("average_sensitivity", n).map(|mean| mean.mean / n);
         let paid = ["blowup_theory", "param_norm", "eval_loss"].map(|measure| plain(at(measure, n)));
-        [n.to_string(), bound, with_count(Some(sharpness))].into_iter().chain(paid).collect()
+        [n.into(), bound.into(), with_count(Some(sharpness))].into_iter().chain(paid).collect()
     };
     Table {
         title: format!("{}: sharpness beside Theorem 6", family.title),
-        head: head(["n", "Theorem 6: as_n / n", "sharpness", "Blowup", "parameter norm", "MSE"]),
+        head: head(["n", "Theorem 6: as_{n} / n", "sharpness", "Blowup", "parameter norm", "MSE"]),
         rows: family.by_length("sharpness").into_iter().map(row).collect(),
-        note: "as_n / n is what sharpness approaches or exceeds as n grows and then the noise shrinks; at one n and one noise neither is promised.".into(),
+        note: "as_{n} / n is what sharpness approaches or exceeds as n grows and then the noise shrinks; at one n and one noise neither is promised.".into(),
     }
 }

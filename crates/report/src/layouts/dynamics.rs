@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 
 use crate::figure::colour::{PALETTE, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Scale, Style};
-use crate::findings::{Findings, Table, head, with_count};
+use crate::findings::{Cell, Findings, Table, head, with_count};
 use crate::published::FIG_3_WINDOW;
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -126,7 +126,7 @@ fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, 
         .collect();
     let style = Style::line(PALETTE[place]);
     let band = points.iter().map(|point| (point.offset as f64, point.value.low, point.value.high)).collect();
-    let line = points.iter().map(|point| (point.offset as f64, point.value.mean)).collect();
+    let line = points.iter().map(|point| (point.offset as f64, point.value.mean));
     Panel {
         title: title.into(),
         x: Axis::linear("steps since convergence"),
@@ -134,7 +134,7 @@ fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, 
         marks: vec![
             Mark::Moment(0.0),
             Mark::Band { points: band, style: style.clone().faint(0.18) },
-            Mark::Line { points: line, style },
+            Mark::line(line, style),
         ],
     }
 }
@@ -203,9 +203,9 @@ fn paths(tracked: &[Tracked], decays: &[f64], note: String) -> Figure {
         let symbol = point(place).sized(5.0).faint(1.0);
         if let Some((x, y)) = path.first() {
             let start = vec![(*x, *y, format!("convergence at weight decay {decay}"))];
-            panel.marks.push(Mark::Points { points: start, style: symbol.clone() });
+            panel.marks.push(Mark::points(start, symbol.clone()));
         }
-        panel.marks.push(Mark::Line { points: path, style: Style::line(&symbol.colour) });
+        panel.marks.push(Mark::line(path, Style::line(&symbol.colour)));
         legend.push((format!("weight decay {decay}"), symbol));
     }
     Figure { panels: vec![panel], columns: 1, legend, note, ..Figure::default() }
@@ -223,7 +223,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
         entry.insert("runs_discarded".into(), (began - own.len()).into());
         let steps: Vec<f64> = own.iter().map(|run| run.converged_at as f64).collect();
         entry.insert("converged_at".into(), json!(mean(&steps)));
-        let mut row = vec![format!("{decay}"), own.len().to_string(), (began - own.len()).to_string()];
+        let mut row: Vec<Cell> = vec![(*decay).into(), own.len().into(), (began - own.len()).into()];
         for (name, _, _) in &TRACKED[1..] {
             let moments = [("start", Moment::Start), ("peak", Moment::Peak), ("end", Moment::End)];
             let found = moments.map(|(when, moment)| {

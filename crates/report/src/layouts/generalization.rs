@@ -6,7 +6,7 @@ use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
 use crate::figure::colour::point;
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Findings, Table, head, with_count};
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -63,7 +63,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
             .iter()
             .map(|family| {
                 let measures = [family.sensitivity(), family.sharpness(), family.set_sharpness()];
-                std::iter::once(family.name.clone()).chain(measures.map(with_count)).collect()
+                std::iter::once(family.name.clone().into()).chain(measures.map(with_count)).collect()
             })
             .collect(),
         note: "A random function has an average sensitivity of n/2 in the mean. T1s that do not fit their training set exactly are left out.".into(),
@@ -152,16 +152,15 @@ fn fig_4(families: &[Family]) -> Figure {
         let points = family
             .fits
             .iter()
-            .filter_map(|run| Some((run.value("average_sensitivity")?, run.value("sharpness")?, run.name())))
-            .collect();
-        right.marks.push(Mark::Points { points, style: style.clone().faint(0.35).sized(2.4) });
+            .filter_map(|run| Some(run.point(run.value("average_sensitivity")?, run.value("sharpness")?)));
+        right.marks.push(Mark::points(points, style.clone().faint(0.35).sized(2.4)));
     }
     for (place, family) in families.iter().enumerate() {
         let Some((x, y)) = Family::of(&family.fits, "average_sensitivity").zip(family.sharpness()) else { continue };
         let style = point(place).faint(1.0);
         right.marks.push(Mark::Intervals { points: vec![(x.mean, y.low, y.high)], style: style.clone() });
         right.marks.push(Mark::LevelIntervals { points: vec![(y.mean, x.low, x.high)], style: style.clone() });
-        right.marks.push(Mark::Points { points: vec![(x.mean, y.mean, family.name.clone())], style: style.sized(5.0) });
+        right.marks.push(Mark::points([Point::mean(x.mean, &y, family.name.as_str())], style.sized(5.0)));
     }
     Figure { panels: vec![left, right], columns: 2, legend: legend(families), ..Figure::default() }
 }
@@ -189,17 +188,15 @@ fn fig_15(families: &[Family]) -> Figure {
 
 /// The values of a family above its place on a named axis: points side by side, and their mean with its interval.
 fn column(place: f64, runs: &[&Run], measure: &str, style: &Style) -> Vec<Mark> {
-    let values: Vec<(f64, String)> = runs.iter().filter_map(|run| Some((run.value(measure)?, run.name()))).collect();
+    let values: Vec<(f64, &&Run)> = runs.iter().filter_map(|run| Some((run.value(measure)?, run))).collect();
     let count = values.len().max(2) as f64;
-    let points = values
-        .iter()
-        .enumerate()
-        .map(|(i, (y, name))| (place - 0.3 + 0.35 * i as f64 / (count - 1.0), *y, name.clone()));
-    let mut marks = vec![Mark::Points { points: points.collect(), style: style.clone().faint(0.35).sized(2.4) }];
+    let points =
+        values.iter().enumerate().map(|(i, (y, run))| run.point(place - 0.3 + 0.35 * i as f64 / (count - 1.0), *y));
+    let mut marks = vec![Mark::points(points, style.clone().faint(0.35).sized(2.4))];
     if let Some(mean) = mean(&values.iter().map(|(y, _)| *y).collect::<Vec<f64>>()) {
         let bold = style.clone().faint(1.0).sized(5.0);
         marks.push(Mark::Intervals { points: vec![(place + 0.25, mean.low, mean.high)], style: bold.clone() });
-        marks.push(Mark::Points { points: vec![(place + 0.25, mean.mean, String::new())], style: bold });
+        marks.push(Mark::points([Point::mean(place + 0.25, &mean, "mean")], bold));
     }
     marks
 }

@@ -5,8 +5,8 @@ use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
 use crate::figure::colour::PALETTE;
-use crate::figure::{Axis, Figure, Mark, Panel, Shape, Style};
-use crate::findings::{Drawn, Findings, ScaleWords, Table, head, number, with_count};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Shape, Style};
+use crate::findings::{Drawn, Findings, ScaleWords, Table, head, row, with_count};
 use crate::group::{Group, averaged};
 use crate::run::{Run, estimate};
 use crate::sweep::Sweep;
@@ -124,16 +124,16 @@ fn moment_table(groups: &[Group]) -> Table {
         Some(mean) => format!("{:.0} [{:.0}, {:.0}]", mean.mean, mean.low, mean.high).replace('-', "−"),
         None => "–".into(),
     };
-    let row = |group: &Group| {
+    let line = |group: &Group| {
         let cells = moments(group).map(|(_, mean)| cell(mean));
         let grokked = format!("{} of {}", grokked(group), group.runs.len());
-        std::iter::once(group.label.clone()).chain(cells).chain([grokked]).collect()
+        row(std::iter::once(group.label.clone()).chain(cells).chain([grokked]))
     };
     let names = MOMENTS.iter().map(|(_, name, _)| *name).chain(LAGS.iter().map(|(_, name, _)| *name));
     Table {
         title: "Epochs at which it happens".into(),
         head: ["learnt"].into_iter().chain(names).chain(["grokked"]).map(String::from).collect(),
-        rows: groups.iter().map(row).collect(),
+        rows: groups.iter().map(line).collect(),
         note: format!(
             "Means over finished runs with 95 % intervals. Curves are smoothed over {SMOOTHING} epochs. Memorised: training accuracy of {MEMORISED}. \
              From there on, test accuracy rises from its level then to its highest one, and sensitivity falls from its highest level before \
@@ -144,20 +144,19 @@ fn moment_table(groups: &[Group]) -> Table {
 }
 
 fn end_table(groups: &[Group]) -> Table {
-    let row = |group: &Group| {
+    let line = |group: &Group| {
         let cells = QUANTITIES.iter().map(|name| with_count(group.value(name)));
         let pairs = group.number("share").zip(group.number("modulus")).map(|(share, p)| share * (p * p));
         let errors = group.runs.iter().filter_map(|run| run.value("sensitivity_std_error"));
-        let error = errors.reduce(f64::max).map_or("–".into(), number);
-        let pairs = pairs.map_or("–".into(), |pairs| pairs.floor().to_string());
-        std::iter::once(group.label.clone()).chain(cells).chain([pairs, error]).collect()
+        let last = row([pairs.map(f64::floor), errors.reduce(f64::max)]);
+        std::iter::once(group.label.clone().into()).chain(cells).chain(last).collect()
     };
     let names = QUANTITIES.iter().map(|name| name.replace('_', " "));
     let last = head(["training pairs", "std. error of a run's sensitivity, at most"]);
     Table {
         title: "At the end".into(),
         head: head(["learnt"]).into_iter().chain(names).chain(last).collect(),
-        rows: groups.iter().map(row).collect(),
+        rows: groups.iter().map(line).collect(),
         note: "Means over runs with 95 % intervals, at the last epoch of each.".into(),
     }
 }
@@ -197,7 +196,7 @@ fn curves(groups: &[Group]) -> Figure {
 
 fn line(run: &Run, colour: usize, name: &str) -> Mark {
     let points: Vec<(f64, f64)> = run.curve("step", name).map(|(epoch, value)| (epoch, value.mean)).collect();
-    Mark::Line { points: thinned(&points), style: Style::line(PALETTE[colour]).sized(0.6).faint(0.8) }
+    Mark::line(thinned(&points), Style::line(PALETTE[colour]).sized(0.6).faint(0.8))
 }
 
 /// Epochs from 1 on, evenly spaced on a log axis.
@@ -215,18 +214,17 @@ fn onsets(groups: &[Group]) -> Figure {
         for (place, (moment, name, _)) in MOMENTS.iter().enumerate() {
             let x = place as f64;
             for run in &group.runs {
-                let text = |epoch: f64| format!("{name}: epoch {epoch}, seed {}", run.text("seed"));
-                all.extend(run.value(moment).map(|epoch| (x, epoch.max(1.0), text(epoch))));
+                all.extend(run.value(moment).map(|epoch| run.point(x, epoch.max(1.0))));
             }
             if let Some(mean) = group.value(moment) {
-                means.push((x, mean.mean.max(1.0), format!("{name}: {:.0}", mean.mean)));
+                means.push(Point::mean(x, &Mean { mean: mean.mean.max(1.0), ..mean }, *name));
                 bars.push((x, mean.low.max(1.0), mean.high));
             }
         }
         let marks = vec![
-            Mark::Points { points: all, style: Style::point(PALETTE[5], Shape::Circle).faint(0.6) },
+            Mark::points(all, Style::point(PALETTE[5], Shape::Circle).faint(0.6)),
             Mark::Intervals { points: bars, style: Style::line(PALETTE[6]) },
-            Mark::Points { points: means, style: Style::point(PALETTE[0], Shape::Diamond).sized(4.5).faint(1.0) },
+            Mark::points(means, Style::point(PALETTE[0], Shape::Diamond).sized(4.5).faint(1.0)),
         ];
         let names = MOMENTS.map(|(_, _, short)| short.to_string());
         Panel { title: group.label.clone(), x: Axis::linear("").named(&names), y: Axis::log("epoch"), marks }

@@ -1,12 +1,12 @@
 //! Measures against the input length: Figures 1, 5, 6, 7, 8, 11 and Table 2.
 
-use pudica_statistics::{Line, linregress};
+use pudica_statistics::{Line, Mean, linregress};
 use serde_json::{Map, Value, json};
 
 use super::{legend_of, title_of};
 use crate::figure::colour::of_target;
-use crate::figure::{Axis, Figure, Mark, Panel};
-use crate::findings::{Findings, Table, head, number};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
+use crate::findings::{Cell, Findings, Table, counted, head};
 use crate::group::band_and_line;
 use crate::published::{PARITY_LIMIT, TABLE_2, Table2Row};
 use crate::run::Run;
@@ -70,7 +70,7 @@ pub fn scratchpad(sweep: &Sweep) -> Findings {
         "Left: sharpness of converged encoder-decoders that write the parity of every prefix. Right: how often the last answer is right when the network reads its own earlier answers.",
         Figure { panels: vec![sharpness, accuracy], columns: 2, ..Figure::default() },
     );
-    let note = "Without a scratchpad the published slope for PARITY is 5.0·10<sup>−2</sup> (Table 2).";
+    let note = "Without a scratchpad the published slope for PARITY is 5.0·10^{−2} (Table 2).";
     add_fits(&mut findings, sweep, &[], note);
     findings
 }
@@ -130,16 +130,21 @@ fn measure_panel(sweep: &Sweep, targets: &[String], measure: &str, axis: Axis, t
         let runs = sweep.kept_with("target", target);
         let means = means_by(&runs, "n", measure);
         // The interval from two runs says nothing and would set the scale.
-        let [band, line] = band_and_line(&means, &style.colour, 3);
+        let [band, _] = band_and_line(&means, &style.colour, 3);
+        let at =
+            |n: f64| sweep.runs.iter().filter(move |run| run.text("target") == *target && run.number("n") == Some(n));
+        let few = |n: f64, mean: &Mean| 2 * mean.count < at(n).count();
+        let line = means.iter().map(|(n, mean)| Point::mean(*n, mean, "").few(few(*n, mean)));
+        let line = Mark::line(line, Style::line(&style.colour));
         bands.push(band);
         lines.push(line);
         lines.push(if targets.len() <= 2 {
-            let point = |run: &&Run| Some((run.number("n")?, run.value(measure)?, run.name()));
-            Mark::Points { points: runs.iter().filter_map(point).collect(), style: style.faint(0.6).sized(2.6) }
+            let point = |run: &&Run| Some(run.point(run.number("n")?, run.value(measure)?));
+            Mark::points(runs.iter().filter_map(point), style.faint(0.6).sized(2.6))
         } else {
-            let name = |count: usize| format!("{}: mean of {count} runs", title_of(target));
-            let points = means.iter().map(|(n, mean)| (*n, mean.mean, name(mean.count))).collect();
-            Mark::Points { points, style: style.faint(1.0).sized(3.0) }
+            let name = |count: usize| format!("{}: mean of {}", title_of(target), counted(count, "run"));
+            let points = means.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean.count)).few(few(*n, mean)));
+            Mark::points(points, style.faint(1.0).sized(3.0))
         });
     }
     bands.extend(lines);
@@ -173,13 +178,13 @@ fn add_fits(findings: &mut Findings, sweep: &Sweep, published: &[Table2Row], not
         means.insert(target.clone(), numbers);
         let ours = fit.as_ref().map(|Line { slope, r, p, .. }| [*slope, *r, *p]);
         let theirs = theirs.map(|row| [row.slope, row.r, row.p]);
-        let shown = |numbers: Option<[f64; 3]>| numbers.map_or(["–"; 3].map(String::from), |found| found.map(number));
-        let mut row = vec![title_of(&target)];
+        let shown = |numbers: Option<[f64; 3]>| numbers.unwrap_or([f64::NAN; 3]).map(Cell::from);
+        let mut row = vec![Cell::from(title_of(&target))];
         row.extend(shown(ours));
         if !published.is_empty() {
             row.extend(shown(theirs));
         }
-        row.extend([runs.len().to_string(), discarded.to_string()]);
+        row.extend([runs.len(), discarded].map(Cell::from));
         rows.push(row);
     }
     findings.summary.insert("fits".into(), fits.into());

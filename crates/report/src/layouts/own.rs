@@ -1,7 +1,7 @@
 //! The report of a recipe that names no layout.
 
 use super::lengths;
-use crate::findings::{Findings, Table, head, with_error};
+use crate::findings::{Cell, Findings, Table, head, with_error};
 use crate::group::measure_names;
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -26,7 +26,7 @@ fn table(sweep: &Sweep) -> Table {
     };
     let row = |run: &Run| {
         let measures = names.iter().map(|name| with_error(run.estimate(name)));
-        [run.label().to_string(), outcome(run)].into_iter().chain(measures).collect()
+        [Cell::run(run.label(), &run.record.id), outcome(run).into()].into_iter().chain(measures).collect()
     };
     let columns = names.iter().map(|name| name.replace('_', " "));
     Table {

@@ -107,13 +107,12 @@ fn predictor_table(settings: &[Setting]) -> Table {
     let mut rows = Vec::new();
     for setting in settings {
         for kind in PREDICTORS {
-            let exact =
-                |detail| setting.predictor(kind, detail).map_or("–".into(), |found| format!("{:.4}", found.mean));
+            let exact = |detail| plain(setting.predictor(kind, detail));
             rows.push(vec![
-                setting.group.label.clone(),
-                setting.vocabulary.to_string(),
-                format!("{kind} only"),
-                setting.published(kind).map_or("–".into(), |value| value.to_string()),
+                setting.group.label.clone().into(),
+                setting.vocabulary.into(),
+                format!("{kind} only").into(),
+                setting.published(kind).into(),
                 exact(""),
                 with_error(setting.predictor(kind, "_simulated")),
                 exact("_ties_keep"),
@@ -122,7 +121,7 @@ fn predictor_table(settings: &[Setting]) -> Table {
     }
     Table {
         title: "Tables 1 and 3: sensitivity of the predictors that use one kind of token".into(),
-        head: head(["(n_s, n_f, n_d, m)", "M", "predictor", "published", "closed form", "simulated", "closed form, ties kept"]),
+        head: head(["(n_{s}, n_{f}, n_{d}, m)", "M", "predictor", "published", "closed form", "simulated", "closed form, ties kept"]),
         rows,
         note: "Closed form: Definition 4.3, where sign(0) is neither label, so that a tie is a change; the last column does not count ties. \
                Simulated: random sequences and replacements, ± one standard error over sequences. The paper does not state M: 59 gives \
@@ -139,11 +138,11 @@ fn trained_table(settings: &[Setting]) -> Table {
     let row = |setting: &Setting| {
         let group = &setting.group;
         let cells = shown.iter().map(|name| cell(group.value(name)));
-        let names = [group.label.clone(), setting.less_sensitive().unwrap_or("–").into()];
-        names.into_iter().chain(cells).chain([group.runs.len().to_string()]).collect()
+        let names = [group.label.clone().into(), setting.less_sensitive().into()];
+        names.into_iter().chain(cells).chain([group.runs.len().into()]).collect()
     };
     let names = shown.iter().map(|name| name.replace('_', " ").replace("ood", "OOD"));
-    let head = head(["(n_s, n_f, n_d, m)", "less sensitive"]).into_iter().chain(names).chain(["runs".into()]);
+    let head = head(["(n_{s}, n_{f}, n_{d}, m)", "less sensitive"]).into_iter().chain(names).chain(["runs".into()]);
     Table {
         title: "The layer at the end of training".into(),
         head: head.collect(),
@@ -155,8 +154,8 @@ fn trained_table(settings: &[Setting]) -> Table {
     }
 }
 
-const CAPTION: &str = "Columns are data settings (n_s, n_f, n_d, m). From top to bottom: share of right labels; cosine of the rows of \
-    U Wv^T with v_sp, v_freq and v_irrel; attention to the tokens of each kind; sensitivity on the training set (Definition 4.3, all \
+const CAPTION: &str = "Columns are data settings (n_{s}, n_{f}, n_{d}, m). From top to bottom: share of right labels; cosine of the rows of \
+    U W_{v}^{T} with v_{sp}, v_{freq} and v_{irrel}; attention to the tokens of each kind; sensitivity on the training set (Definition 4.3, all \
     replacements). Lines are means over runs, bands their 95 % confidence intervals. Dashed: the predictors that use one kind of token only.";
 
 /// A curve: its title, its place in the palette, and its name.

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::{legend_of, title_of};
 use crate::figure::colour::{of_target, viridis};
-use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Shape, Style};
-use crate::findings::{Findings, Table, head, number};
+use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Point, Shape, Style};
+use crate::findings::{Cell, Findings, Spread, Table, head};
 use crate::run::Run;
 use crate::sweep::Sweep;
 
@@ -56,9 +56,9 @@ pub fn by_length(sweep: &Sweep) -> Findings {
         y: y.clone(),
         marks: targets
             .iter()
-            .map(|target| Mark::Points {
-                points: points(sweep.kept_with("target", target).into_iter().filter(|run| run.number("n") == Some(*n))),
-                style: of_target(target),
+            .map(|target| {
+                let runs = sweep.kept_with("target", target).into_iter().filter(|run| run.number("n") == Some(*n));
+                Mark::points(points(runs), of_target(target))
             })
             .collect(),
     };
@@ -88,19 +88,19 @@ fn axes(sweep: &Sweep) -> (Axis, Axis) {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
     };
     let (mut x, mut y) = (Axis::linear("parameter norm"), Axis::log("LayerNorm blowup"));
-    let (low, high) = ends(&mut all.iter().map(|point| point.0));
+    let (low, high) = ends(&mut all.iter().map(|point| point.x));
     if low < high {
         x = x.within(low - 0.05 * (high - low), high + 0.05 * (high - low));
     }
-    let (low, high) = ends(&mut all.iter().map(|point| point.1).filter(|blowup| *blowup > 0.0));
+    let (low, high) = ends(&mut all.iter().map(|point| point.y).filter(|blowup| *blowup > 0.0));
     if low < high {
         y = y.within(low / 1.4, high * 1.4);
     }
     (x, y)
 }
 
-fn points<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<(f64, f64, String)> {
-    runs.filter_map(|run| Some((run.value("param_norm")?, run.value("blowup")?, run.name()))).collect()
+fn points<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<Point> {
+    runs.filter_map(|run| Some(run.point(run.value("param_norm")?, run.value("blowup")?))).collect()
 }
 
 fn coloured_by_length(runs: &[&Run], bar: &ColourBar) -> Vec<Mark> {
@@ -108,9 +108,9 @@ fn coloured_by_length(runs: &[&Run], bar: &ColourBar) -> Vec<Mark> {
     lengths.sort_by(f64::total_cmp);
     lengths.dedup();
     let colour = |n: f64| viridis((n - bar.low) / (bar.high - bar.low).max(1.0));
-    let of = |n: f64| Mark::Points {
-        points: points(runs.iter().copied().filter(|run| run.number("n") == Some(n))),
-        style: Style::point(&colour(n), Shape::Circle).faint(0.85).sized(3.6),
+    let of = |n: f64| {
+        let runs = runs.iter().copied().filter(|run| run.number("n") == Some(n));
+        Mark::points(points(runs), Style::point(&colour(n), Shape::Circle).faint(0.85).sized(3.6))
     };
     lengths.into_iter().map(of).collect()
 }
@@ -130,10 +130,11 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
             .collect();
         let discarded = sweep.discarded_with("target", target);
         let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
-        let slope = |line: &Option<Line>| {
-            line.map_or("–".into(), |line| format!("{} ± {}", number(line.slope), number(line.std_error)))
+        let slope = |line: &Option<Line>| match line {
+            Some(line) => Cell::Number { value: line.slope, spread: Spread::Error(line.std_error), runs: None },
+            None => Cell::Missing,
         };
-        rows.push(vec![title_of(target), slope(&norm), slope(&length), data.len().to_string(), discarded.to_string()]);
+        rows.push(vec![title_of(target).into(), slope(&norm), slope(&length), data.len().into(), discarded.into()]);
         let entry = json!({
             "log10_blowup_per_norm": norm.map(coefficient),
             "log10_blowup_per_bit": length.map(coefficient),
@@ -144,7 +145,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
     }
     findings.summary.insert("fits".into(), fits.into());
     findings.tables.push(Table {
-        title: "The tradeoff in numbers: least squares of log10 blowup on norm and n together".into(),
+        title: "The tradeoff in numbers: least squares of log_{10} blowup on norm and n together".into(),
         head: head(["function", "per unit of norm (at equal n)", "per bit (at equal norm)", "runs kept", "discarded"]),
         rows,
         note: "± one standard error. Published as figures only: the first column negative for all functions, the second positive for PARITY and near 0 for the others.".into(),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::Context;
 use super::curves::{at_accuracy, common_accuracy};
 use super::robustness::mean_accuracy;
-use crate::figure::{Axis, Figure, Mark, Panel};
-use crate::findings::{Drawn, Table, head, number};
+use crate::figure::{Axis, Figure, Mark, Panel, Point};
+use crate::findings::{Drawn, Table, head, number, row};
 use crate::run::Run;
 
 /// A number of a run; `None` where it was not measured.
@@ -40,13 +40,11 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
     for (name, title, of) in others(context) {
         let (mut all, mut marks) = (Vec::new(), Vec::new());
         for group in &context.groups {
-            let point = |run: &Run| {
-                Some((run.value("sensitivity")?, of(run)?, format!("{} seed {}", group.label, run.text("seed"))))
-            };
+            let point = |run: &Run| Some(run.point(run.value("sensitivity")?, of(run)?));
             let finished = group.runs.iter().filter(|run| run.is_finished());
-            let points: Vec<(f64, f64, String)> = finished.filter_map(|run| point(run)).collect();
-            all.extend(points.iter().map(|(x, y, _)| (*x, *y)));
-            marks.push(Mark::Points { points, style: group.symbol().sized(4.0) });
+            let points: Vec<Point> = finished.filter_map(|run| point(run)).collect();
+            all.extend(points.iter().map(|point| (point.x, point.y)));
+            marks.push(Mark::points(points, group.symbol().sized(4.0)));
         }
         let (linear, ranks) = (pearson(&all), spearman(&all));
         let (Some(r), Some(rho)) = (linear, ranks) else { continue };
@@ -59,7 +57,7 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
         let cell = |found: Correlation| {
             format!("{:.2} [{:.2}, {:.2}], p = {}", found.r, found.low, found.high, number(found.p)).replace('-', "−")
         };
-        rows.push(vec![title.into(), cell(r), cell(rho), all.len().to_string()]);
+        rows.push(row([title.into(), cell(r), cell(rho), all.len().to_string()]));
         summary.push(json!({"with": name, "pearson": r, "spearman": rho}));
     }
     if panels.is_empty() {

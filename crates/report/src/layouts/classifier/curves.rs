@@ -19,8 +19,8 @@ pub fn training(context: &Context) -> Drawn {
         marks: context.groups.iter().flat_map(|group| group.marks(&group.curve("epoch", name))).collect(),
     };
     let panels = vec![
-        panel("Training set", Axis::linear("accuracy"), "train_accuracy"),
-        panel("Test set", Axis::linear("accuracy"), "test_accuracy"),
+        panel("Training set", Axis::fraction("accuracy"), "train_accuracy"),
+        panel("Test set", Axis::fraction("accuracy"), "test_accuracy"),
         panel("Training set", Axis::log("cross-entropy"), "train_loss"),
         panel("Test set", Axis::log("cross-entropy"), "test_loss"),
     ];
@@ -49,11 +49,11 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
         return None;
     }
     let panels = vec![
-        Panel { title: String::new(), x: Axis::whole("epoch"), y: Axis::linear("sensitivity"), marks: by_epoch },
+        Panel { title: String::new(), x: Axis::whole("epoch"), y: Axis::fraction("sensitivity"), marks: by_epoch },
         Panel {
             title: String::new(),
-            x: Axis::linear("training accuracy"),
-            y: Axis::linear("sensitivity"),
+            x: Axis::fraction("training accuracy"),
+            y: Axis::fraction("sensitivity"),
             marks: by_accuracy,
         },
     ];
@@ -120,14 +120,14 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
         most = matched.iter().fold(most, |most, one| most.max(one.accuracy - level));
         let published = context.shows_published.then(|| final_sensitivity(group.first())).flatten();
         rows.push(vec![
-            group.label.clone(),
+            group.label.clone().into(),
             with_interval(sensitivity),
             plain(epochs),
             with_interval(group.value("sensitivity")),
-            published.map_or("–".into(), |value| value.to_string()),
+            published.into(),
             with_interval(group.value("train_accuracy")),
             with_interval(group.value("test_accuracy")),
-            group.runs.len().to_string(),
+            group.runs.len().into(),
         ]);
         summary.push(json!({
             "label": group.label, "sensitivity": sensitivity, "epoch": epochs, "published_final": published,

@@ -3,7 +3,7 @@
 use pudica_statistics::Mean;
 
 use super::Context;
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Drawn, Table, head, with_interval};
 use crate::group::{Group, averaged, measure_names};
 use crate::run::{Run, estimate};
@@ -75,7 +75,7 @@ fn through_training(groups: &[&Group], names: &[&str]) -> Figure {
     let panel = |title: &str, name: &str| Panel {
         title: title.into(),
         x: Axis::whole(""),
-        y: Axis::linear(""),
+        y: Axis::fraction(""),
         marks: groups.iter().flat_map(|group| group.marks(&group.curve("epoch", name))).collect(),
     };
     let mut panels = vec![panel("sensitivity", "sensitivity"), panel("clean test set", "test_accuracy")];
@@ -98,13 +98,12 @@ fn at_the_end(groups: &[&Group], names: &[&str]) -> Figure {
         let placed: Vec<(f64, Mean)> =
             values.enumerate().filter_map(|(column, mean)| Some((column as f64 + offset, mean?))).collect();
         let bars = placed.iter().map(|(x, mean)| (*x, mean.low, mean.high)).collect();
-        let text = |mean: &Mean| format!("{}: {:.4}", group.label, mean.mean);
-        let points = placed.iter().map(|(x, mean)| (*x, mean.mean, text(mean))).collect();
+        let points: Vec<Point> = placed.iter().map(|(x, mean)| Point::mean(*x, mean, group.label.as_str())).collect();
         marks.push(Mark::Intervals { points: bars, style: Style::line(group.colour()) });
-        marks.push(Mark::Points { points, style: group.symbol() });
+        marks.push(Mark::points(points, group.symbol()));
     }
     let words: Vec<String> = head(["clean", "mean"]).into_iter().chain(names.iter().map(|name| words(name))).collect();
-    let panel = Panel { title: String::new(), x: Axis::linear("").named(&words), y: Axis::linear("accuracy"), marks };
+    let panel = Panel { title: String::new(), x: Axis::linear("").named(&words), y: Axis::fraction("accuracy"), marks };
     let name = |group: &&Group| format!("{} ({:.4})", group.label, sensitivity(group));
     let legend = ordered.iter().map(|group| (name(group), group.symbol())).collect();
     Figure { panels: vec![panel], columns: 1, legend, ..Figure::default() }
@@ -119,7 +118,7 @@ pub fn attacks(context: &Context) -> Option<Table> {
     let row = |group: &Group| {
         let numbers =
             ["test_accuracy", "sensitivity"].iter().chain(&attacks).map(|name| with_interval(group.value(name)));
-        std::iter::once(group.label.clone()).chain(numbers).chain([group.runs.len().to_string()]).collect()
+        std::iter::once(group.label.clone().into()).chain(numbers).chain([group.runs.len().into()]).collect()
     };
     let names = attacks.iter().map(|name| name.trim_start_matches("adversarial_").replace('_', " "));
     let head = head(["network", "clean", "sensitivity"]).into_iter().chain(names);

@@ -1,7 +1,7 @@
 //! Table 2: how far noise on the weights moves a trained network, and the loss's Hessian.
 
 use super::Context;
-use crate::findings::{Table, with_interval};
+use crate::findings::{Cell, Table, with_interval};
 use crate::published::weight_noise;
 
 /// The table; `None` where sharpness was not measured.
@@ -24,13 +24,13 @@ pub fn table(context: &Context) -> Option<Table> {
     let mut rows = Vec::new();
     for group in &context.groups {
         let names = ["sensitivity", "train_accuracy"].into_iter().chain(columns.iter().map(|(name, _)| *name));
-        let mut row = vec![group.label.clone()];
+        let mut row = vec![Cell::from(group.label.clone())];
         row.extend(names.map(|name| with_interval(group.value(name))));
         if shows_published {
             let published = weight_noise(group.first());
-            row.push(published.map_or("–".into(), |(shop, shpred)| format!("{shop} / {shpred}")));
+            row.push(published.map(|(shop, shpred)| format!("{shop} / {shpred}")).into());
         }
-        row.push(group.runs.len().to_string());
+        row.push(group.runs.len().into());
         rows.push(row);
     }
     let head =

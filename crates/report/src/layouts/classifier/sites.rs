@@ -57,7 +57,7 @@ pub fn positions(context: &Context) -> Option<Drawn> {
     let panel = Panel {
         title: String::new(),
         x: Axis::whole("token position, 0 is the last one"),
-        y: Axis::linear("sensitivity"),
+        y: Axis::fraction("sensitivity"),
         marks: profiles.iter().flat_map(|(group, profile)| group.marks(&from_end(profile))).collect(),
     };
     Some(context.drawn(
