@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig, MeasureConfig};
-use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::dataset::{Batch, CLASSES, Dataset, TrainingBatch, pack, sample};
 use super::how_to_get;
 use super::own::{OwnData, find_own, reading};
 use super::point::with_error;
@@ -371,9 +371,7 @@ impl Dataset for ImageDataset {
             ("shape".to_string(), self.train.images.shape().to_string().into()),
             ("classes".to_string(), self.classes.into()),
         ]);
-        if let Some(names) = &self.own_classes {
-            described.insert("class_names".into(), json!(names));
-        }
+        described.extend(self.describe_classes().map(|classes| (CLASSES.to_string(), classes)));
         described
     }
 }
