@@ -65,7 +65,7 @@ pub fn execute_with(
     let mut notices = experiment.notices();
     let folder = SweepFolder::claim(folder, plan, &machine.program, &mut notices)?;
     let jobs = jobs(plan, machine, experiment);
-    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, jobs)?;
+    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, jobs, &mut notices)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
         runs: plan.runs.len(),
@@ -138,6 +138,7 @@ impl<'a> Running<'a> {
         observer: &'a dyn Observer,
         user_stop: &Stop,
         jobs: usize,
+        notices: &mut Vec<String>,
     ) -> Result<Running<'a>> {
         let mut summaries = HashMap::new();
         let mut pending = Vec::new();
@@ -149,9 +150,17 @@ impl<'a> Running<'a> {
                 if let Some(data) = experiment.data(&run.settings) {
                     folder.check_data(&data)?;
                 }
-                folder.remove_checkpoint()?; // left behind by an interruption just after the summary
-                summaries.insert(run.id.clone(), summary);
-                continue;
+                match folder.cut_metrics(&summary)?.or_else(|| folder.cut_weights(&summary)) {
+                    None => {
+                        folder.remove_checkpoint()?; // left behind by an interruption just after the summary
+                        summaries.insert(run.id.clone(), summary);
+                        continue;
+                    }
+                    Some(damage) => {
+                        folder.forget()?;
+                        notices.push(format!("run {} ({}): {damage}; it is made again", run.id, run.label));
+                    }
+                }
             }
             let step = match folder.checkpoint()? {
                 None => 0,

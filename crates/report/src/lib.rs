@@ -34,12 +34,19 @@ pub struct Report {
     pub figures: Vec<PathBuf>,
     /// How the runs of the sweep stand.
     pub tally: Tally,
+    /// Runs left out because their files were cut after they had ended: a sentence each.
+    pub damaged: Vec<String>,
 }
 
 /// Writes the tables of results, `summary.json`, `figures/` and `report.html` into a sweep folder.
 pub fn write(folder: &Path) -> Result<Report> {
     let stored = SweepFolder::open(folder)?;
     let runs = stored.runs()?;
+    let damaged = runs.iter().filter_map(|run| {
+        let (id, label, damage) = (&run.record.id, &run.record.label, run.damage.as_ref()?);
+        Some(format!("run {id} ({label}) is left out: {damage}; the command that made it makes it again"))
+    });
+    let damaged = damaged.collect();
     write_results(folder, stored.record(), &runs)?;
     let sweep = Sweep::read(stored.record().clone(), runs)?;
     let findings = layouts::findings(&sweep);
@@ -50,7 +57,7 @@ pub fn write(folder: &Path) -> Result<Report> {
     let figures = write_figures(folder, &findings.figures)?;
     let page = folder.join("report.html");
     write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
-    Ok(Report { page, figures, tally: sweep.tally() })
+    Ok(Report { page, figures, tally: sweep.tally(), damaged })
 }
 
 /// Writes figures as SVG and PNG and their numbers as CSV under `folder`/figures; returns the SVGs.
