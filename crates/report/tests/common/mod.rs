@@ -108,6 +108,7 @@ impl Planned {
             made_by: None,
             measures: object(measures),
             detail: object(detail),
+            files: None,
         };
         self.folder.finish(&summary).unwrap();
     }
