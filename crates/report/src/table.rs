@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(written(&[5e-2, 3.2e-12]), ["5.00·10^{−2}", "3.20·10^{−12}"]);
         assert_eq!(written(&[3.0, 20_000.0, -1_234_567.0]), ["3", "20,000", "−1,234,567"]);
         assert_eq!(written(&[123.456_789, 0.0]), ["123.5", "0.0"]);
-        assert_eq!(written(&[123.456_789, -0.001]), ["123.45679", "−0.00100"]);
+        assert_eq!(written(&[123.456_789, -0.001]), ["123.4568", "−0.0010"]);
         assert_eq!(Format::Decimals(2).write(-0.001), "0.00");
         // A number that its own error hides from 0 does not set the format.
         let noise = Cell::number(1e-7, Spread::Error(0.02), None);
