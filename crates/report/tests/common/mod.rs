@@ -21,7 +21,15 @@ pub struct Planned {
 
 /// Begins the sweep of a built-in recipe in a folder.
 pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
-    let recipe = Recipe::find(recipe).unwrap();
+    begin_sweep(Recipe::find(recipe).unwrap(), scale, overrides, folder)
+}
+
+/// Begins the sweep of somebody's own recipe, given as its text.
+pub fn begin_own(text: &str, folder: &Path) -> Vec<Planned> {
+    begin_sweep(Recipe::parse("own.toml", text).unwrap(), None, &[], folder)
+}
+
+fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
     let plan =
         Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();

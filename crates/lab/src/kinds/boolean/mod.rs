@@ -1,6 +1,7 @@
 //! Kind `boolean`: transformers that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
 
 mod config;
+mod constant;
 mod engine;
 mod interruptible;
 mod lockstep;
@@ -25,6 +26,7 @@ use crate::plan::Plan;
 use crate::settings::Settings;
 
 pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
 pub use size::check_fits;
@@ -46,6 +48,23 @@ pub static KIND: Kind = Kind {
     figures: "runs",
     naming: &["target", "n", "seed"],
     headline: &["eval_loss", "sharpness"],
+    measures: &[
+        "eval_loss",
+        "eval_accuracy",
+        "output_std",
+        "target_std",
+        "sharpness",
+        "output_shift",
+        "set_sharpness",
+        "blowup",
+        "blowup_*",
+        "param_norm",
+        "average_sensitivity",
+        "average_sensitivity_real",
+        "decode_accuracy",
+        "train_loss",
+        "train_accuracy",
+    ],
     defaults: defaults_of::<RunConfig>,
     documentation: documentation_of::<RunConfig>,
     resolve,

@@ -31,6 +31,7 @@ pub static KIND: Kind = Kind {
     figures: "spectra",
     naming: &["architecture", "depth", "width", "seed"],
     headline: &["ck_mean_degree", "ntk_mean_degree"],
+    measures: &["ck_mean_degree", "ntk_mean_degree", "ck_*", "ntk_*", "infinite_*"],
     defaults: defaults_of::<SpectraConfig>,
     documentation: documentation_of::<SpectraConfig>,
     resolve: resolve_as::<SpectraConfig>,
