@@ -126,7 +126,7 @@ pub fn summary(folder: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).unwrap()).unwrap()
 }
 
-/// Names of the figures of a report, and that each has a PNG and a place in the page; the page itself.
+/// Names of the figures of a report, and that each has a PNG, a CSV and a place in the page; the page itself.
 pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
     let page = std::fs::read_to_string(&report.page).unwrap();
     let mut names = Vec::new();
@@ -135,10 +135,19 @@ pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
         let png = std::fs::read(svg.with_extension("png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{}", svg.display());
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
+        let numbers = std::fs::read_to_string(svg.with_extension("csv")).unwrap();
+        assert!(
+            numbers.starts_with("panel,x_axis,y_axis,series,mark,x,y,low,high,label,run,")
+                && numbers.lines().count() > 1
+        );
+        assert!(page.contains(&format!("href=\"figures/{name}.csv\"")), "{name}");
         names.push(name);
     }
     // Self-contained: nothing is fetched from anywhere.
-    assert!(!page.contains("src=\"http") && !page.contains("@import") && !page.contains("<script"));
+    assert!(!page.contains("src=\"http") && !page.contains("@import") && !page.contains("<script src"));
+    // Nothing is marked up that a reader should not see.
+    let text = &page[page.find("<body>").unwrap()..page.rfind("<script>").unwrap()];
+    assert!(!text.contains("^{") && !text.contains("_{"), "{}", report.page.display());
     assert!(page.contains("Repeat it"));
     (names, page)
 }
