@@ -148,7 +148,7 @@ impl Parts {
 pub fn interval(name: &str, found: Option<Contrast>) -> String {
     match found {
         Some(found) => format!("{name} {} [{}, {}]", number(found.value), number(found.low), number(found.high)),
-        None => format!("{name}: no interval from so few runs"),
+        None => format!("{}: no interval from so few runs", name.trim_end_matches([',', ':'])),
     }
 }
 

@@ -180,7 +180,8 @@ fn every_recipe_of_the_papers_has_claims() {
                 "train_accuracy": 0.5, "sensitivity": 0.1, "sites": [{"mean": 0.1}, {"mean": 0.2}, {"mean": 0.3}, {"mean": 0.4}]})]);
             let data: Value = json!({"eval_loss": 1e-5, "sharpness": 0.1, "set_sharpness": 0.1, "blowup": 2.0, "param_norm": 1.0,
                 "average_sensitivity": 2.0, "train_accuracy": 1.0, "sensitivity": 0.1, "shop": 1.0, "shpred": 0.1,
-                "predictor_sparse": 0.0, "predictor_frequent": 0.1});
+                "predictor_sparse": 0.0, "predictor_frequent": 0.1, "sensitivity_fall_start": 1, "sensitivity_fall_half": 2,
+                "test_rise_start": 3, "test_rise_half": 4});
             run.finish(true, data, json!({}));
         }
         let report = pudica_report::write(folder.path()).unwrap();

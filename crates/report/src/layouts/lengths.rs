@@ -201,7 +201,7 @@ pub fn scratchpad(sweep: &Sweep) -> Findings {
 /// A user's own recipe: the slopes.
 pub fn own(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
-    add_fits(&mut findings, sweep, &[], "Slopes with 95 % intervals, over converged runs.");
+    add_fits(&mut findings, sweep, &[], "");
     findings
 }
 
@@ -397,7 +397,11 @@ fn slope_cell(fit: Option<&Line>) -> Cell {
 /// Least squares of sharpness on n for each series, beside the published rows where there are any: a table, and the same numbers as `fits`
 /// in the summary.
 fn add_fits(findings: &mut Findings, sweep: &Sweep, published: &[Table2Row], note: &str) {
-    let published = if sweep.is_builtin() { published } else { &[] };
+    // About somebody's own experiment nothing was published.
+    let (published, note) = match sweep.is_builtin() {
+        true => (published, note),
+        false => (&[][..], "Slopes with 95 % intervals, over converged runs."),
+    };
     let all = Series::of(sweep);
     let mut rows = Vec::new();
     for series in &all {

@@ -43,8 +43,8 @@ fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: 
     plan.runs.iter().map(planned).collect()
 }
 
-/// Begins a sweep of a kind, with runs of these settings: by hand, as any program could.
-pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
+/// Begins a sweep of a recipe of a kind, with runs of these settings: by hand, as any program could.
+pub fn begin_by_hand(recipe: &str, kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
     let kind = Kind::find(kind).unwrap();
     let planned = |given: &Value| {
         let mut settings = kind.defaults();
@@ -61,8 +61,8 @@ pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -
     let record = |(run, label): (&Planned, String)| json!({"id": run.id, "sweep": "all", "label": label});
     let runs: Vec<Value> = planned.iter().zip(labels).map(record).collect();
     let record = json!({
-        "format": FORMAT, "program": "by hand", "recipe": "own.toml", "kind": kind.name, "title": "By hand", "source": "",
-        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": "pudica run own.toml",
+        "format": FORMAT, "program": "by hand", "recipe": recipe, "kind": kind.name, "title": "By hand", "source": "",
+        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": format!("pudica run {recipe}"),
         "recipe_text": "", "runs": runs,
     });
     std::fs::create_dir_all(folder).unwrap();
