@@ -98,7 +98,7 @@ TEXTS = """[...document.querySelectorAll("figure svg text, figure svg tspan")].f
 
 # Boxes of texts in one panel that lie on each other, by more than a few pixels each way.
 OVERLAPS = """[...document.querySelectorAll("figure svg.panel")].filter(svg => svg.checkVisibility()).flatMap(svg => {
-    const boxes = [...svg.querySelectorAll("text")].filter(text => text.checkVisibility() && !text.getAttribute("transform"))
+    const boxes = [...svg.querySelectorAll("text")].filter(text => text.checkVisibility() && !text.getAttribute("transform")?.includes("-38"))
         .map(text => [text.getBoundingClientRect(), text.textContent]);
     return boxes.flatMap(([a, one], i) => boxes.slice(i + 1).filter(([b]) =>
         Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5)

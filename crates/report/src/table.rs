@@ -156,13 +156,13 @@ impl Format {
         for cell in cells {
             let Cell::Number { value, spread, .. } = cell else { continue };
             whole &= value.fract() == 0.0 && *spread == Spread::None;
-            // A number that is not told from 0 need not have digits of its own.
+            // A number needs no digits far below its own error.
             let reach = match spread {
                 Spread::None => 0.0,
                 Spread::Error(error) => *error,
                 Spread::Interval(low, high) => (high - low) / 2.0,
             };
-            let size = value.abs().max(reach / 10.0);
+            let size = value.abs().max(reach);
             largest = largest.max(size);
             if size > 0.0 {
                 smallest = smallest.min(size);

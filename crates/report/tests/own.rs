@@ -149,7 +149,7 @@ fn runs_without_a_layout_are_a_table() {
     runs[0].log([json!({"step": 1, "loss": 0.5})]);
     runs[0].finish(true, json!({"accuracy": 0.75, "accuracy_std_error": 0.02}), json!({}));
     runs[1].log([]);
-    let report = pudica_report::write(folder.path()).unwrap();
+    let report = pudica_report::write(&folder).unwrap();
     let (names, page) = checked(&report);
     assert!(names.is_empty());
     for part in ["All runs", "width=4", "0.7500", "± 0.0200", ">finished<", "not finished yet"] {

@@ -12,7 +12,7 @@ const WIDTH: f64 = 780.0;
 /// Height of a panel's frame, by the number of panels in a row.
 const HEIGHTS: [f64; 4] = [330.0, 235.0, 190.0, 160.0];
 /// Room around a panel's frame; above and below, less where a whole row has no titles or labels.
-pub(super) const LEFT: f64 = 62.0;
+const LEFT: f64 = 62.0;
 pub(super) const RIGHT: f64 = 14.0;
 pub(super) const TOP: f64 = 28.0;
 pub(super) const TOP_UNTITLED: f64 = 8.0;
@@ -37,6 +37,7 @@ impl Figure {
         let height = HEIGHTS[columns.min(HEIGHTS.len()) - 1];
         let usable = if self.colour_bar.is_some() { WIDTH - BAR } else { WIDTH };
         let cell_width = usable / columns as f64;
+        let left = self.left();
 
         let mut body = String::new();
         let legend = draw_legend(&mut body, &self.legend);
@@ -47,15 +48,15 @@ impl Figure {
             let top = y + if titled { TOP } else { TOP_UNTITLED };
             for (column, panel) in panels.iter().enumerate() {
                 let frame = Frame {
-                    left: column as f64 * cell_width + LEFT,
+                    left: column as f64 * cell_width + left,
                     right: (column + 1) as f64 * cell_width - RIGHT,
                     top,
                     bottom: top + height,
                 };
                 let clip = format!("panel{}", row * columns + column);
-                draw_panel(&mut body, panel, &frame, &clip, Place::File);
+                draw_panel(&mut body, panel, &frame, left, &clip, Place::File);
             }
-            let turned = panels.iter().any(|panel| has_long_names(panel, cell_width - LEFT - RIGHT));
+            let turned = panels.iter().any(|panel| has_long_names(panel, cell_width - left - RIGHT));
             y = top + height + if labelled { BOTTOM } else { BOTTOM_UNLABELLED } + if turned { TURNED } else { 0.0 };
         }
         if let Some(bar) = &self.colour_bar {
@@ -81,6 +82,14 @@ impl Figure {
         let cut = self.panels.iter().filter(|panel| !panel.marks.is_empty()).any(is_cut);
         let said = cut.then_some("A zigzag at the foot of a vertical axis: it does not start at 0.");
         Some(self.note.as_str()).filter(|note| !note.is_empty()).into_iter().chain(said)
+    }
+}
+
+impl Figure {
+    /// Room at the left of a panel: for the longest number on any vertical axis, and the axis' label.
+    pub(super) fn left(&self) -> f64 {
+        let ticks = self.panels.iter().flat_map(|panel| rulers(panel, &UNIT).1.ticks);
+        LEFT.max(ticks.map(|(_, name)| text_width(&name) + 28.0).fold(0.0, f64::max))
     }
 }
 
@@ -117,14 +126,14 @@ fn extent(panel: &Panel) -> Vec<(f64, f64)> {
     panel.marks.iter().flat_map(Mark::extent).filter(|(x, y)| panel.x.shows(*x) && panel.y.shows(*y)).collect()
 }
 
-/// Draws a panel; `clip` is a name that nothing else in the document has.
-pub(super) fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, clip: &str, place: Place) {
+/// Draws a panel with so much room at the left of its frame; `clip` is a name that nothing else in the document has.
+pub(super) fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, left: f64, clip: &str, place: Place) {
     if panel.is_blank() {
         return;
     }
     let (width, height) = (frame.right - frame.left, frame.bottom - frame.top);
     let (x, y) = rulers(panel, frame);
-    draw_axes(svg, panel, frame, &x, &y, place);
+    draw_axes(svg, panel, frame, left, (&x, &y), place);
 
     let _ = write!(
         svg,
@@ -167,7 +176,7 @@ pub(super) fn has_long_names(panel: &Panel, width: f64) -> bool {
     panel.x.names.iter().any(|(_, name)| text_width(name) > room)
 }
 
-fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler, place: Place) {
+fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, left: f64, (x, y): (&Ruler, &Ruler), place: Place) {
     let turned = has_long_names(panel, frame.right - frame.left);
     for (value, name) in &x.ticks {
         let Some(at) = x.at(*value).filter(|at| (frame.left - 0.5..=frame.right + 0.5).contains(at)) else { continue };
@@ -200,8 +209,9 @@ fn draw_axes(svg: &mut String, panel: &Panel, frame: &Frame, x: &Ruler, y: &Rule
     let mark = |again: bool| if again { AGAIN } else { "" };
     let below = if turned { 36.0 + TURNED } else { 36.0 };
     text(svg, middle_x, frame.bottom + below, "middle", mark(x_again), &panel.x.label);
-    let turned = format!("transform=\"rotate(-90 {:.1} {middle_y:.1})\"{}", frame.left - 44.0, mark(y_again));
-    text(svg, frame.left - 44.0, middle_y, "middle", &turned, &panel.y.label);
+    let at = frame.left - left + 14.0;
+    let turned = format!("transform=\"rotate(-90 {at:.1} {middle_y:.1})\"{}", mark(y_again));
+    text(svg, at, middle_y, "middle", &turned, &panel.y.label);
 }
 
 fn draw_mark(svg: &mut String, mark: &Mark, panel: &Panel, frame: &Frame, x: &Ruler, y: &Ruler, place: Place) {
@@ -272,7 +282,7 @@ fn draw_mark(svg: &mut String, mark: &Mark, panel: &Panel, frame: &Frame, x: &Ru
                 let on_the_left = between(frame.left, frame.left + width) < between(frame.right - width, frame.right);
                 let (start, anchor) =
                     if on_the_left { (frame.left + 6.0, "start") } else { (frame.right - 6.0, "end") };
-                text(svg, start, level - 5.0, anchor, "font-size=\"11.5\" fill=\"#666\"", name);
+                text(svg, start, level - 5.0, anchor, "font-size=\"12\" fill=\"#666\"", name);
             }
         }
         Mark::Moment(value) => {

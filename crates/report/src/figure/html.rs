@@ -5,16 +5,17 @@ use std::fmt::Write;
 
 use super::colour::{PALETTE, viridis};
 use super::draw::{
-    BOTTOM, BOTTOM_UNLABELLED, FRAME, Frame, GREY, GRID, INK, LEFT, Place, RIGHT, TOP, TOP_UNTITLED, TURNED,
-    draw_panel, has_long_names, legend_sign,
+    BOTTOM, BOTTOM_UNLABELLED, FRAME, Frame, GREY, GRID, INK, Place, RIGHT, TOP, TOP_UNTITLED, TURNED, draw_panel,
+    has_long_names, legend_sign,
 };
 use super::{Figure, Panel};
 use crate::typeset::{escape, html, plain};
 
-/// Width of a panel and height of its frame, by the number of panels in a row, in units that are about a pixel.
-const SIZES: [(f64, f64); 4] = [(780.0, 330.0), (420.0, 260.0), (356.0, 220.0), (270.0, 180.0)];
+/// Width of a panel and height of its frame, by the number of panels in a row, in units that are about a pixel: 346 is what a phone of 390
+/// pixels has.
+const SIZES: [(f64, f64); 4] = [(780.0, 330.0), (346.0, 230.0), (346.0, 220.0), (258.0, 180.0)];
 /// The same of a panel that has a row for itself, on a narrow screen.
-const NARROW: (f64, f64) = (356.0, 260.0);
+const NARROW: (f64, f64) = (346.0, 250.0);
 
 impl Figure {
     /// Legend, panels and small print; `name` is this figure's alone on the page.
@@ -93,14 +94,15 @@ impl Figure {
             (panel.y.label, y_again) = (label, true);
         }
         // All panels of a figure have the same room around them.
+        let left = self.left();
         let titled = self.panels.iter().any(|panel| !panel.title.is_empty());
         let labelled = self.panels.iter().any(|panel| !panel.x.label.is_empty());
-        let turned = self.panels.iter().any(|panel| has_long_names(panel, width - LEFT - RIGHT));
+        let turned = self.panels.iter().any(|panel| has_long_names(panel, width - left - RIGHT));
         let top = if titled { TOP } else { TOP_UNTITLED };
         let bottom = if labelled { BOTTOM } else { BOTTOM_UNLABELLED } + if turned { TURNED } else { 0.0 };
-        let frame = Frame { left: LEFT, right: width - RIGHT, top, bottom: top + height };
+        let frame = Frame { left, right: width - RIGHT, top, bottom: top + height };
         let mut body = String::new();
-        draw_panel(&mut body, &panel, &frame, id, Place::Page { title_again, x_again, y_again });
+        draw_panel(&mut body, &panel, &frame, left, id, Place::Page { title_again, x_again, y_again });
         let name = Some(&panel.title).filter(|title| !title.is_empty()).unwrap_or(&panel.y.label);
         format!(
             "<svg class=\"panel {class}\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\" aria-describedby=\"{id}-d\" \
