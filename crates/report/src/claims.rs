@@ -3,7 +3,7 @@
 use pudica_statistics::{Contrast, Mean, Order, Term, contrast, difference};
 use serde::Serialize;
 
-use crate::findings::{counted, number};
+use crate::findings::counted;
 
 /// What runs say about a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -144,11 +144,27 @@ impl Parts {
     }
 }
 
-/// A number with its 95 % interval, named.
+/// A number with its 95 % interval, named; all three to the same digits, two of half the interval.
 pub fn interval(name: &str, found: Option<Contrast>) -> String {
-    match found {
-        Some(found) => format!("{name} {} [{}, {}]", number(found.value), number(found.low), number(found.high)),
-        None => format!("{}: no interval from so few runs", name.trim_end_matches([',', ':'])),
+    let Some(Contrast { value, low, high, .. }) = found else {
+        return format!("{}: no interval from so few runs", name.trim_end_matches([',', ':']));
+    };
+    let power = |size: f64| size.log10().floor() as i32;
+    // Nothing is known to more than nine digits.
+    let half = ((high - low) / 2.0).max(1e-9 * low.abs().max(high.abs())).max(f64::MIN_POSITIVE);
+    let digit = power(half) - 1;
+    let written = |unit: f64, decimals: usize| {
+        format!("{:.decimals$} [{:.decimals$}, {:.decimals$}]", value / unit, low / unit, high / unit).replace('-', "−")
+    };
+    match -digit {
+        decimals @ 0..=4 => format!("{name} {}", written(1.0, decimals as usize)),
+        ..0 => format!("{name} {}", written(1.0, 0)),
+        _ => {
+            // As a multiple of the power of ten of the largest of them.
+            let exponent = power(low.abs().max(high.abs()));
+            let numbers = written(10f64.powi(exponent), (exponent - digit).max(0) as usize);
+            format!("{name} {numbers}·10^{{{exponent}}}").replace("^{-", "^{−")
+        }
     }
 }
 
@@ -194,13 +210,24 @@ mod tests {
     }
 
     #[test]
+    fn intervals_are_written_to_their_own_digits() {
+        let words = |low: f64, high: f64| interval("slope,", found(low, high));
+        assert_eq!(words(-0.0733, -0.0309), "slope, −0.052 [−0.073, −0.031]");
+        assert_eq!(words(3213.4, 9120.0), "slope, 6167 [3213, 9120]");
+        assert_eq!(words(-4.9e-5, 6.5e-5), "slope, 0.8 [−4.9, 6.5]·10^{−5}");
+        assert_eq!(words(1.0e-3, 1.0003e-3), "slope, 1.00015 [1.00000, 1.00030]·10^{−3}");
+        assert!(words(0.5, 0.5).starts_with("slope, 5.00000000"), "{}", words(0.5, 0.5));
+        assert_eq!(interval("n = 8:", None), "n = 8: no interval from so few runs");
+    }
+
+    #[test]
     fn the_words_have_the_number_and_the_runs() {
         let mut parts = Parts::default();
         parts.above("slope", found(0.1, 0.3));
         parts.above("other", None);
         let claim = parts.claim("fig1", "It rises.", "Does it rise?", 1);
         assert_eq!(claim.decision, Decision::CannotTell);
-        assert_eq!(claim.evidence(), "slope 0.2000 [0.1000, 0.3000]; other: no interval from so few runs; 1 run");
+        assert_eq!(claim.evidence(), "slope 0.20 [0.10, 0.30]; other: no interval from so few runs; 1 run");
         let json = serde_json::to_value(&claim).unwrap();
         assert_eq!((&json["verdict"], &json["runs"]), (&"cannot_tell".into(), &1.into()));
     }

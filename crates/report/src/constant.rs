@@ -9,6 +9,9 @@ use crate::sweep::Sweep;
 /// Outputs that vary less than this beside the target's are the same.
 const SAME: f64 = 0.1;
 
+/// So many touches without a change of the class tell that no touch changes it.
+const MANY: f64 = 500.0;
+
 impl Run {
     /// Whether it answers the same to every input, as far as its measures tell.
     pub fn is_constant(&self) -> bool {
@@ -18,8 +21,9 @@ impl Run {
         if let Some((output, target)) = self.value("output_std").zip(self.value("target_std")) {
             return output < SAME * target;
         }
-        // Runs of earlier versions: no touch of any input changes the class, though many classes are wrong; or the loss is that of a constant.
-        let never = self.value("sensitivity") == Some(0.0) && self.value("sensitivity_std_error") == Some(0.0);
+        // Runs of earlier versions: none of many touches changes the class, though many classes are wrong; or the loss is that of a constant.
+        let touches = self.value("sensitivity_inputs").map(|inputs| inputs * self.profile("sites").len().max(1) as f64);
+        let never = self.value("sensitivity") == Some(0.0) && touches.is_some_and(|touches| touches >= MANY);
         let wrong = self.value("train_accuracy").is_some_and(|accuracy| accuracy < 0.9);
         let as_constant = self.loss_of_constant().zip(self.value("eval_loss"));
         never && wrong || as_constant.is_some_and(|(constant, loss)| loss > (1.0 - SAME) * constant)
@@ -38,20 +42,28 @@ impl Run {
     }
 }
 
+/// Labels longer than this are not listed.
+const LONGEST: usize = 60;
+
 /// What a reader must know about constant networks, where there are any or could be.
 pub fn warnings(sweep: &Sweep) -> Vec<String> {
     let mut warnings = Vec::new();
-    let constant: Vec<&Run> = sweep.finished().filter(|run| run.is_constant()).collect();
-    if let Some(first) = constant.first() {
-        let named = match &constant[..] {
-            few if few.len() <= 4 => few.iter().map(|run| run.label()).collect::<Vec<_>>().join("; "),
-            _ => format!("{} and others", first.label()),
+    // Runs that have not converged are left out anyway.
+    let constant: Vec<&Run> = sweep.kept().filter(|run| run.is_constant()).collect();
+    if !constant.is_empty() {
+        let names: Vec<&str> = constant.iter().map(|run| run.label()).filter(|label| label.len() <= LONGEST).collect();
+        let named = match (names.len() == constant.len(), names.len()) {
+            (true, 1..=4) => format!(" ({})", names.join("; ")),
+            _ => String::new(),
         };
         warnings.push(format!(
-            "{} of {} give the same answer to every input ({named}): low sensitivity or sharpness says nothing there. They are left out of \
-             every statement about which is least sensitive.",
-            counted(constant.len(), "run"),
-            sweep.finished().count()
+            "{} the same answer to every input{named}: that {} not sensitive, or not sharp, says nothing. They are left out of every statement \
+             about which network is least sensitive.",
+            match constant.len() {
+                1 => format!("1 of {} gives", counted(sweep.kept().count(), "run")),
+                count => format!("{count} of {} give", counted(sweep.kept().count(), "run")),
+            },
+            if constant.len() == 1 { "it is" } else { "they are" },
         ));
     }
     for target in sweep.texts("target") {

@@ -189,7 +189,7 @@ pub fn range_of(name: &str) -> Range {
         || endings.iter().any(|part| name.ends_with(part))
     {
         Range::Fraction
-    } else if positive.contains(&name) || name.ends_with("loss") {
+    } else if positive.contains(&name) || name == "loss" || name.ends_with("_loss") {
         Range::Positive
     } else {
         Range::Any

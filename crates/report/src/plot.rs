@@ -6,7 +6,7 @@ use pudica_statistics::{Mean, mean};
 use crate::figure::colour::{point, viridis};
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Point, Shape, Style};
 use crate::findings::{Drawn, counted};
-use crate::group::band_and_line;
+use crate::group::{band_and_line, range_of};
 use crate::run::Run;
 use crate::sweep::{Sweep, different, different_numbers};
 
@@ -102,7 +102,8 @@ impl<'a> Drawing<'a> {
         let mut places = different_numbers(placed.iter().map(|(place, ..)| *place));
         places.sort_by(f64::total_cmp);
         let at = |place: f64| placed.iter().filter(|point| point.0 == place).map(|point| point.1).collect::<Vec<f64>>();
-        let means: Vec<(f64, Mean)> = places.iter().filter_map(|place| Some((*place, mean(&at(*place))?))).collect();
+        let possible = |place: &f64| Some((*place, mean(&at(*place))?.within(range_of(self.y))));
+        let means: Vec<(f64, Mean)> = places.iter().filter_map(possible).collect();
         let mut marks = match x {
             Scale::Numbers { .. } => band_and_line(&means, &style.colour, 3, planned).into(),
             Scale::Names(_) => vec![Mark::Intervals {

@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Planned, begin, begin_by_hand, begin_own, checked, summary};
+use common::{Planned, begin, begin_by_hand, begin_own, checked, place, summary};
 use pudica_lab::recipe::Plot;
 use serde_json::{Value, json};
 
@@ -53,15 +53,16 @@ fn assert_own(page: &str) {
 
 #[test]
 fn width_is_on_the_page_that_asks_about_width() {
-    let folder = tempfile::tempdir().unwrap();
-    let (names, page) = own(WIDTH, folder.path());
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "own/width");
+    let (names, page) = own(WIDTH, &folder);
     assert_eq!(names, ["sharpness-against-input-length", "measures"]);
     assert_own(&page);
     for part in ["PARITY, d 16", "PARITY, d 64", "What was swept", "All runs", "not converged, discarded", "d 32"] {
         assert!(page.contains(part), "{part}");
     }
     // A slope for each width, and nothing pooled in the table.
-    let summary = summary(folder.path());
+    let summary = summary(&folder);
     let fits = summary["fits_by_series"].as_array().unwrap();
     assert_eq!(fits.len(), 3);
     for (fit, (slope, kept)) in fits.iter().zip([(0.01, 9), (0.02, 15), (0.04, 15)]) {
@@ -71,15 +72,16 @@ fn width_is_on_the_page_that_asks_about_width() {
     // Every run is linked.
     let links = page.matches("href=\"runs/").count();
     assert!(links >= 45, "{links}");
-    let svg = std::fs::read_to_string(folder.path().join("figures/sharpness-against-input-length.svg")).unwrap();
+    let svg = std::fs::read_to_string(folder.join("figures/sharpness-against-input-length.svg")).unwrap();
     assert!(svg.contains("d 16") && svg.contains("d 64"));
 }
 
 #[test]
 fn without_a_layout_every_measure_is_drawn_against_every_axis() {
-    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "own/axes");
     let recipe = WIDTH.replace("figures = \"length-scaling\"", "");
-    let (names, page) = own(&recipe, folder.path());
+    let (names, page) = own(&recipe, &folder);
     let expected: Vec<String> = ["eval_loss", "sharpness", "blowup", "param_norm"]
         .iter()
         .flat_map(|measure| ["n", "model.d"].map(|axis| format!("{measure}-by-{axis}")))
@@ -91,7 +93,7 @@ fn without_a_layout_every_measure_is_drawn_against_every_axis() {
     assert_eq!(table.matches("<tr>").count(), 1 + 15);
     assert!(page.contains("model.d = 16") && page.contains("6 runs did not converge and are left out"));
     // Fits of lengths stay in the summary.
-    assert!(summary(folder.path())["fits"]["parity"]["slope"].is_number());
+    assert!(summary(&folder)["fits"]["parity"]["slope"].is_number());
 }
 
 #[test]
@@ -138,13 +140,14 @@ random.train.weight_decay = "0.0..0.4"
 
 #[test]
 fn runs_without_a_layout_are_a_table() {
-    let folder = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "own/runs");
     let runs = begin_by_hand(
         "own.toml",
         "spectra",
         "runs",
         &[json!({"heads": 4, "width": 4}), json!({"heads": 4, "width": 8})],
-        folder.path(),
+        &folder,
     );
     runs[0].log([json!({"step": 1, "loss": 0.5})]);
     runs[0].finish(true, json!({"accuracy": 0.75, "accuracy_std_error": 0.02}), json!({}));
@@ -171,7 +174,7 @@ fn constant_networks_are_told() {
     let report = pudica_report::write(folder.path()).unwrap();
     let page = std::fs::read_to_string(&report.page).unwrap();
     assert_eq!(report.warnings.len(), 2, "{:?}", report.warnings);
-    assert!(report.warnings[0].starts_with("3 runs of 6 give the same answer"), "{:?}", report.warnings);
+    assert!(report.warnings[0].starts_with("3 of 6 runs give the same answer"), "{:?}", report.warnings);
     assert!(report.warnings[1].contains("for MEAN at n = 256") && page.contains("for MEAN at n = 256"));
 }
 

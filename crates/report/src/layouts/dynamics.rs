@@ -7,6 +7,7 @@ use crate::claims::{Claim, Parts, apart, single};
 use crate::figure::colour::{PALETTE, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Scale, Style};
 use crate::findings::{Cell, Findings, Table, head, with_count};
+use crate::group::range_of;
 use crate::published::FIG_3_WINDOW;
 use crate::run::Run;
 use crate::sweep::{Sweep, different};
@@ -156,8 +157,10 @@ fn curves(runs: &[&Tracked], quantity: &str) -> Vec<Curve> {
 fn aligned_panel(runs: &[&Tracked], quantity: &(&str, &str, bool), title: &str, window: Option<(i64, i64)>) -> Panel {
     let (name, label, log) = *quantity;
     let place = TRACKED.iter().position(|known| known.0 == name).unwrap_or(0);
+    let possible = |point: AlignedPoint| AlignedPoint { value: point.value.within(range_of(name)), ..point };
     let points: Vec<AlignedPoint> = align(&curves(runs, name))
         .into_iter()
+        .map(possible)
         .filter(|point| window.is_none_or(|(from, to)| (from..=to).contains(&point.offset)))
         .collect();
     let style = Style::line(PALETTE[place]);
@@ -328,7 +331,8 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
                 (when, mean(&values))
             });
             entry.insert((*name).into(), found.iter().map(|(when, mean)| (when.to_string(), json!(mean))).collect());
-            row.extend(found[1..].iter().map(|(_, mean)| with_count(*mean)));
+            let possible = |mean: &Option<Mean>| with_count(mean.map(|mean| mean.within(range_of(name))));
+            row.extend(found[1..].iter().map(|(_, mean)| possible(mean)));
         }
         by_decay.insert(decay.to_string(), entry.into());
         rows.push(row);

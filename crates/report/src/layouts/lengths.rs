@@ -8,7 +8,7 @@ use crate::claims::{Claim, Parts, single};
 use crate::figure::colour::{of_target, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Cell, Findings, Spread, Table, counted, head};
-use crate::group::band_and_line;
+use crate::group::{band_and_line, range_of};
 use crate::published::{PARITY_LIMIT, TABLE_2, Table2Row};
 use crate::run::Run;
 use crate::sweep::{Sweep, different, means_by};
@@ -368,7 +368,8 @@ fn measure_panel(all: &[&Series], measure: &str, axis: Axis, title: &str) -> Pan
     let (mut bands, mut lines) = (Vec::new(), Vec::new());
     for series in all {
         let style = series.style.clone();
-        let means = means_by(&series.runs, "n", measure);
+        let possible = |(n, mean): (f64, Mean)| (n, mean.within(range_of(measure)));
+        let means: Vec<(f64, Mean)> = means_by(&series.runs, "n", measure).into_iter().map(possible).collect();
         let [band, line] = band_and_line(&means, &style.colour, 3, series.planned);
         bands.push(band);
         lines.push(line);

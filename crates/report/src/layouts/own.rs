@@ -6,7 +6,7 @@ use pudica_statistics::Mean;
 
 use super::lengths;
 use crate::findings::{Cell, Drawn, Findings, Table, head, with_count, with_error};
-use crate::group::{averaged, measure_names};
+use crate::group::{averaged, measure_names, range_of};
 use crate::plot::{Drawing, words};
 use crate::run::Run;
 use crate::sweep::{Sweep, different};
@@ -90,7 +90,8 @@ fn cells(sweep: &Sweep, axes: &[String], measures: &[&str]) -> Option<Table> {
         let own: Vec<&Run> = sweep.runs.iter().filter(|run| key(run) == *cell).collect();
         let count = |outcome: &&str| own.iter().filter(|run| run.outcome() == *outcome).count().into();
         let mean = |measure: &&str| -> Option<Mean> {
-            averaged(own.iter().filter(|run| run.is_converged()).filter_map(|run| run.estimate(measure)))
+            let mean = averaged(own.iter().filter(|run| run.is_converged()).filter_map(|run| run.estimate(measure)));
+            mean.map(|mean| mean.within(range_of(measure)))
         };
         let names = cell.iter().map(|text| Cell::from(text.as_str()));
         names.chain(outcomes.iter().map(count)).chain(measures.iter().map(|name| with_count(mean(name)))).collect()

@@ -1,6 +1,6 @@
 //! `vasudeva/synthetic`: which tokens one attention layer uses.
 
-use pudica_statistics::{Contrast, Mean, mean};
+use pudica_statistics::{Contrast, Mean, Range, mean};
 use serde_json::{Map, Value, json};
 
 use crate::claims::{Claim, Decision, Parts, single};
@@ -43,6 +43,25 @@ impl Setting<'_> {
     fn over_runs(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Contrast> {
         let finished = self.group.runs.iter().filter(|run| run.is_finished());
         mean(&finished.filter_map(|run| of(run)).collect::<Vec<_>>()).as_ref().and_then(single)
+    }
+
+    /// By how much OOD accuracy is on the side of 1/2 that the use of one kind of token puts it on: 0 for sparse ones, 1 for frequent ones.
+    /// Where all runs have 0 or 1, the number of sequences says how sure that is.
+    fn ood_beyond_half(&self, kind: &str) -> Option<Contrast> {
+        let finished: Vec<&&Run> = self.group.runs.iter().filter(|run| run.is_finished()).collect();
+        let accuracies: Vec<f64> = finished.iter().filter_map(|run| run.value("ood_accuracy")).collect();
+        let sequences = self.group.number("eval.sequences").unwrap_or(0.0) as u64 * accuracies.len() as u64;
+        let Mean { mean, std_error, low, high, count } =
+            mean(&accuracies)?.within(Range::Fraction).of_cases(sequences.max(1));
+        if count == 1 && low == high {
+            return None;
+        }
+        let (value, low, high) = match kind {
+            "frequent" => (mean - 0.5, low - 0.5, high - 0.5),
+            _ => (0.5 - mean, 0.5 - high, 0.5 - low),
+        };
+        // The interval decides; its probability is not asked for.
+        Some(Contrast { value, std_error, low, high, p: f64::NAN })
     }
 
     fn published(&self, kind: &str) -> Option<f64> {
@@ -106,9 +125,7 @@ fn claims(settings: &[Setting]) -> Vec<Claim> {
         let Some(kind) = setting.less_sensitive() else { continue };
         let label = format!("{} {kind}", setting.group.label);
         runs += setting.group.runs.len();
-        // 0 where the layer uses sparse tokens, 1 where it uses frequent ones.
-        let sign = if kind == "frequent" { 1.0 } else { -1.0 };
-        used.above(&label, setting.over_runs(|run| Some(sign * (run.value("ood_accuracy")? - 0.5))));
+        used.above(&label, setting.ood_beyond_half(kind));
         aligned.above(&label, setting.over_runs(|run| lead(run, "alignment", kind)));
         attended.above(&label, setting.over_runs(|run| lead(run, "attention", kind)));
     }

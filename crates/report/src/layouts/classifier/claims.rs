@@ -135,6 +135,11 @@ fn larger(context: &Context, claim: &Larger) -> Option<Claim> {
             }
         }
     }
+    if more.is_empty() || less.is_empty() {
+        let words =
+            "no two such networks that have learnt something: those that answer the same to every input are left out";
+        parts.add(Decision::CannotTell, words.into());
+    }
     let runs = runs_of(&more) + runs_of(&less);
     (context.groups.len() > 1).then(|| parts.claim(claim.figure, claim.published, claim.question, runs))
 }
