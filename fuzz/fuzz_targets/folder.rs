@@ -9,5 +9,5 @@ fuzz_target!(|bytes: &[u8]| {
     let path = folder.path().join("class/picture.png");
     std::fs::create_dir(folder.path().join("class")).expect("a temporary folder");
     std::fs::write(&path, bytes).expect("a temporary file");
-    let _ = read_folder(folder.path());
+    let _ = read_folder(folder.path(), 0);
 });

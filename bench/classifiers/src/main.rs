@@ -4,8 +4,9 @@
 //! `pudica-bench-classifiers DEVICE [MODEL...] [-- PYTHON SCRIPT]`: DEVICE as in `pudica run --device`; the command that starts
 //! `torch_steps.py`; without it, ours alone.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+#[path = "../../torch.rs"]
+mod torch;
+
 use std::time::Instant;
 
 use pudica_data::Stream;
@@ -13,6 +14,7 @@ use pudica_nn::classifier::{Classifier, Learner, Optimiser};
 use pudica_nn::text::{LstmConfig, RobertaConfig, Sequences, TextConfig};
 use pudica_nn::vision::{ImageBatch, ResNetConfig, VisionConfig, VitSmallConfig};
 use pudica_nn::{Device, NnError};
+use torch::{Torch, median};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,7 +37,9 @@ fn main() -> Result<(), Failure> {
         [] => (Device::cpu(), Vec::new()),
     };
     let models = if models.is_empty() { MODELS.map(String::from).to_vec() } else { models };
-    let mut torch = halves.next().map(|command| Torch::start(command, device.name())).transpose()?;
+    let (torch_device, threads) = (if device.name() == "cuda" { "cuda" } else { "cpu" }, rayon::current_num_threads());
+    let start = |command| Torch::start(command, &[torch_device, &threads.to_string()]);
+    let mut torch = halves.next().map(start).transpose()?;
     // A reading is the mean over so many steps, with one wait for the device at its end.
     let steps = if device.name() == "cuda" { 20 } else { 1 };
     println!("one training step; medians of {ROUNDS} readings of {steps}, both sides in turns");
@@ -52,7 +56,7 @@ fn main() -> Result<(), Failure> {
         let (mut our_times, mut torch_times) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             if let Some(torch) = &mut torch {
-                torch_times.push(torch.steps(model, steps)?);
+                torch_times.extend(torch.steps(model, steps)?);
             }
             let started = Instant::now();
             ours(steps)?;
@@ -109,49 +113,4 @@ fn steps<C: Classifier + 'static>(
         (0..count).try_for_each(|_| learner.step(&input, &labels, None, lr))?;
         learner.loss()?.map(|_| ()).ok_or_else(|| NnError::Computation("no step was made".into()).into())
     }))
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-/// PyTorch in a process of its own: it is told a model and a number of steps, and answers with the milliseconds of one.
-struct Torch {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    description: String,
-}
-
-impl Torch {
-    fn start(command: &[String], device: &str) -> Result<Self, Failure> {
-        let (program, leading) = command.split_first().ok_or("a command must follow --")?;
-        let device = if device == "cuda" { "cuda" } else { "cpu" };
-        let mut process = Command::new(program)
-            .args(leading)
-            .args([device, &rayon::current_num_threads().to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let questions = process.stdin.take().ok_or("no pipe to PyTorch")?;
-        let mut answers = BufReader::new(process.stdout.take().ok_or("no pipe from PyTorch")?);
-        let mut description = String::new();
-        answers.read_line(&mut description)?;
-        Ok(Self { process, questions, answers, description: description.trim().to_string() })
-    }
-
-    fn steps(&mut self, model: &str, steps: usize) -> Result<f64, Failure> {
-        writeln!(self.questions, "{model} {steps}")?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        answer.trim().parse().map_err(|_| format!("PyTorch gave no time for {model}: {answer}").into())
-    }
-}
-
-impl Drop for Torch {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

@@ -3,13 +3,15 @@
 //!
 //! `pudica-bench-encoder [N...] [-- PYTHON...]`: the lengths, and the command that starts Python; without it, ours alone.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+#[path = "../../torch.rs"]
+mod torch;
+
 use std::time::Instant;
 
 use pudica_data::{Target, Task};
 use pudica_ensemble::{Engine, Member, Precision, Shape, cpu};
 use pudica_nn::{AdamWConfig, Architecture, EncoderConfig, TrainingState};
+use torch::{Torch, median};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -27,7 +29,9 @@ fn main() -> Result<(), Failure> {
     let mut halves = arguments.splitn(2, |argument| argument == "--");
     let lengths = halves.next().unwrap_or_default().iter().map(|n| n.parse()).collect::<Result<Vec<usize>, _>>()?;
     let lengths = if lengths.is_empty() { vec![10, 20, 30] } else { lengths };
-    let mut torch = halves.next().map(Torch::start).transpose()?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/torch_steps.py");
+    let (threads, batch) = (rayon::current_num_threads().to_string(), BATCH.to_string());
+    let mut torch = halves.next().map(|python| Torch::start(python, &[script, &threads, &batch])).transpose()?;
     println!("one training step, d = 128, 2 layers, 2 heads, ff = 128, batch {BATCH}; medians of {}", ROUNDS * STEPS);
     println!("ours:    {} threads, mimalloc, one replica; two replicas: time for each", rayon::current_num_threads());
     println!("PyTorch: {}\n", torch.as_ref().map_or("not compared", |torch| &torch.description));
@@ -42,7 +46,7 @@ fn main() -> Result<(), Failure> {
         two.advance(3)?;
         for _ in 0..ROUNDS {
             if let Some(torch) = &mut torch {
-                torch_times.extend(torch.steps(n, STEPS)?);
+                torch_times.extend(torch.steps(&n.to_string(), STEPS)?);
             }
             one_times.extend(times(one.as_mut(), STEPS)?);
             two_times.extend(times(two.as_mut(), STEPS)?.iter().map(|time| time / 2.0));
@@ -81,51 +85,4 @@ fn times(engine: &mut dyn Engine, steps: usize) -> Result<Vec<f64>, Failure> {
         Ok(started.elapsed().as_secs_f64() * 1e3)
     };
     (0..steps).map(one).collect()
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
-/// PyTorch in a process of its own: it is told a length and a number of steps, and answers with their times.
-struct Torch {
-    process: Child,
-    questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    description: String,
-}
-
-impl Torch {
-    fn start(python: &[String]) -> Result<Self, Failure> {
-        let (program, leading) = python.split_first().ok_or("a command must follow --")?;
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/torch_steps.py");
-        let threads = rayon::current_num_threads().to_string();
-        let mut process = Command::new(program)
-            .args(leading)
-            .args([script, &threads, &BATCH.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let questions = process.stdin.take().ok_or("no pipe to PyTorch")?;
-        let mut answers = BufReader::new(process.stdout.take().ok_or("no pipe from PyTorch")?);
-        let mut description = String::new();
-        answers.read_line(&mut description)?;
-        Ok(Self { process, questions, answers, description: description.trim().to_string() })
-    }
-
-    fn steps(&mut self, n: usize, steps: usize) -> Result<Vec<f64>, Failure> {
-        writeln!(self.questions, "{n} {steps}")?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        let times = answer.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
-        if times.is_empty() { Err("PyTorch gave no times".into()) } else { Ok(times) }
-    }
-}
-
-impl Drop for Torch {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

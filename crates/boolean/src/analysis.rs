@@ -1,9 +1,12 @@
 //! One function, everything asked about it: what the `pudica boolean` command prints.
 
+use crate::biased::Biased;
 use crate::complexity::{self, complexity};
+use crate::decision_tree;
 use crate::files::Table;
 use crate::function::{RealFunction, real};
-use crate::properties::variables_of;
+use crate::linear_threshold::{self, Weights};
+use crate::properties::{chow_parameters, variables_of};
 use crate::real_sensitivity::real_sensitivity;
 use crate::sampled::{Budget, Sampled, SampledSensitivity, sample, sample_real};
 use crate::table::RealTable;
@@ -12,68 +15,95 @@ use crate::{
     TruthTable, did_you_mean, flip_counts, npy, sensitivity_profile, shortened, write_atomically,
 };
 use serde::Serialize;
+use std::cell::LazyCell;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Instant;
 
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+/// Declares what can be asked for: each with its name in the JSON.
+macro_rules! measures {
+    ($($(#[$meaning:meta])* $measure:ident = $name:literal,)*) => {
+        /// What can be asked for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Measure {
+            $($(#[$meaning])* $measure,)*
+        }
+
+        impl Measure {
+            /// All of them, in the order they are printed.
+            pub const ALL: &[(Self, &'static str)] = &[$((Self::$measure, $name)),*];
+        }
+    };
+}
+
+measures! {
     /// `E[f]`.
-    Mean,
+    Mean = "mean",
+    /// Var[f].
+    Variance = "variance",
     /// as_n(f).
-    AverageSensitivity,
+    AverageSensitivity = "average_sensitivity",
     /// The influence of each variable.
-    Influences,
+    Influences = "influences",
     /// The most sensitive bits any input has, also among 0- and among 1-inputs.
-    MaxSensitivity,
+    MaxSensitivity = "max_sensitivity",
     /// How many inputs have how many sensitive bits.
-    SensitivityHistogram,
+    SensitivityHistogram = "sensitivity_histogram",
     /// The degree as a polynomial.
-    Degree,
+    Degree = "degree",
     /// Spectral weight by degree.
-    DegreeProfile,
+    DegreeProfile = "degree_profile",
     /// Sum of |lambda_S|.
-    SpectralNorm,
+    SpectralNorm = "spectral_norm",
     /// Spectral weight above each k.
-    SpectralWeightAbove,
+    SpectralWeightAbove = "spectral_weight_above",
     /// Noise stability at each rho.
-    NoiseStability,
+    NoiseStability = "noise_stability",
+    /// The entropy of the squared coefficients.
+    FourierEntropy = "fourier_entropy",
     /// The coefficients largest in size.
-    LargestCoefficients,
+    TopCoefficients = "top_coefficients",
     /// Distance to the nearest affine function.
-    Nonlinearity,
-    /// Balanced, monotone, symmetric, linear, and how many variables matter.
-    Properties,
-    /// The polynomial over GF(2): degree, terms, and itself where it is short.
-    AlgebraicNormalForm,
+    Nonlinearity = "nonlinearity",
+    /// How many bits of the input can be known without knowing anything about f.
+    CorrelationImmunity = "correlation_immunity",
+    /// The same of balanced functions; -1 for others.
+    Resiliency = "resiliency",
+    /// The largest autocorrelation.
+    AbsoluteIndicator = "absolute_indicator",
+    /// The sum of all squared autocorrelations.
+    SumOfSquareIndicator = "sum_of_square_indicator",
+    /// As many 0s as 1s.
+    Balanced = "balanced",
+    /// More ones never lower f.
+    Monotone = "monotone",
+    /// Monotone up to the signs of variables.
+    Unate = "unate",
+    /// Only the number of ones matters.
+    Symmetric = "symmetric",
+    /// A sum of variables modulo 2.
+    Linear = "linear",
+    /// Linear up to a constant.
+    Affine = "affine",
+    /// The variables that matter.
+    RelevantVariables = "relevant_variables",
+    /// The degree over GF(2).
+    Gf2Degree = "gf2_degree",
+    /// The polynomial over GF(2): its terms, and itself where it is short.
+    AlgebraicNormalForm = "algebraic_normal_form",
+    /// The coefficients of degree 0 and 1.
+    ChowParameters = "chow_parameters",
+    /// Whether f is a linear threshold function, n <= 12.
+    LinearThreshold = "linear_threshold",
     /// bs(f), n <= 12.
-    BlockSensitivity,
+    BlockSensitivity = "block_sensitivity",
     /// C(f), n <= 12.
-    CertificateComplexity,
+    CertificateComplexity = "certificate_complexity",
+    /// D(f), n <= 12.
+    DecisionTreeDepth = "decision_tree_depth",
 }
 
 impl Measure {
-    /// All of them, in the order they are printed.
-    pub const ALL: [(Self, &'static str); 16] = [
-        (Self::Mean, "mean"),
-        (Self::AverageSensitivity, "average_sensitivity"),
-        (Self::Influences, "influences"),
-        (Self::MaxSensitivity, "max_sensitivity"),
-        (Self::SensitivityHistogram, "sensitivity_histogram"),
-        (Self::Degree, "degree"),
-        (Self::DegreeProfile, "degree_profile"),
-        (Self::SpectralNorm, "spectral_norm"),
-        (Self::SpectralWeightAbove, "spectral_weight_above"),
-        (Self::NoiseStability, "noise_stability"),
-        (Self::LargestCoefficients, "largest_coefficients"),
-        (Self::Nonlinearity, "nonlinearity"),
-        (Self::Properties, "properties"),
-        (Self::AlgebraicNormalForm, "algebraic_normal_form"),
-        (Self::BlockSensitivity, "block_sensitivity"),
-        (Self::CertificateComplexity, "certificate_complexity"),
-    ];
-
     fn needs_spectrum(self) -> bool {
         use Measure::*;
         matches!(
@@ -83,26 +113,49 @@ impl Measure {
                 | SpectralNorm
                 | SpectralWeightAbove
                 | NoiseStability
-                | LargestCoefficients
+                | FourierEntropy
+                | TopCoefficients
                 | Nonlinearity
-        )
+                | CorrelationImmunity
+                | Resiliency
+        ) || self.needs_autocorrelation()
+    }
+
+    fn needs_autocorrelation(self) -> bool {
+        matches!(self, Self::AbsoluteIndicator | Self::SumOfSquareIndicator)
     }
 
     fn needs_histogram(self) -> bool {
         matches!(self, Self::MaxSensitivity | Self::SensitivityHistogram)
     }
 
+    fn needs_properties(self) -> bool {
+        use Measure::*;
+        matches!(self, Balanced | Monotone | Unate | Symmetric | Linear | Affine | RelevantVariables)
+    }
+
+    fn needs_normal_form(self) -> bool {
+        matches!(self, Self::Gf2Degree | Self::AlgebraicNormalForm)
+    }
+
+    /// Whether more than 2^n steps are made, so that n must be small.
     fn needs_search(self) -> bool {
-        matches!(self, Self::BlockSensitivity | Self::CertificateComplexity)
+        use Measure::*;
+        matches!(self, BlockSensitivity | CertificateComplexity | DecisionTreeDepth | LinearThreshold)
     }
 
     fn can_be_sampled(self) -> bool {
-        matches!(self, Self::Mean | Self::AverageSensitivity | Self::Influences)
+        matches!(self, Self::Mean | Self::Variance | Self::AverageSensitivity | Self::Influences)
     }
 
     fn is_for_boolean_functions(self) -> bool {
         use Measure::*;
-        self.needs_search() || matches!(self, SensitivityHistogram | Nonlinearity | Properties | AlgebraicNormalForm)
+        let own = matches!(
+            self,
+            SensitivityHistogram | FourierEntropy | Nonlinearity | CorrelationImmunity | Resiliency | ChowParameters
+        );
+        let by = [Self::needs_autocorrelation, Self::needs_properties, Self::needs_normal_form, Self::needs_search];
+        own || by.iter().any(|needs| needs(self))
     }
 }
 
@@ -113,18 +166,19 @@ impl FromStr for Measure {
         let wanted = text.trim().replace('-', "_").to_lowercase();
         let known = Self::ALL.iter().find(|(_, name)| *name == wanted);
         known.map(|(measure, _)| *measure).ok_or_else(|| {
-            let hint = did_you_mean(&wanted, Self::ALL.map(|(_, name)| name));
-            let all = Self::ALL.map(|(_, name)| name).join(", ");
+            let names = || Self::ALL.iter().map(|(_, name)| *name);
+            let (hint, all) = (did_you_mean(&wanted, names()), names().collect::<Vec<_>>().join(", "));
             Error::Measure(format!("unknown measure '{}'{hint}; there are {all}", shortened(text.trim(), 40)))
         })
     }
 }
 
 /// Exactly, from the truth table, or by random inputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// From the truth table.
+    #[default]
     Exact,
     /// From random inputs.
     Sampled,
@@ -144,8 +198,16 @@ impl Subject {
         match self {
             Self::Function(Function::Boolean(f)) => f.variables(),
             Self::Function(Function::Real(f)) => f.variables(),
-            Self::Table(Table::Boolean(table)) => table.variables(),
-            Self::Table(Table::Real(table)) => table.variables(),
+            Self::Table(table) => table.variables(),
+        }
+    }
+
+    /// As something that can be evaluated, whatever it is given by.
+    pub fn into_function(self) -> Function {
+        match self {
+            Self::Function(function) => function,
+            Self::Table(Table::Boolean(table)) => Function::Boolean(Box::new(table)),
+            Self::Table(Table::Real(table)) => Function::Real(Box::new(table)),
         }
     }
 }
@@ -163,6 +225,12 @@ pub struct Request {
     pub measures: Option<Vec<Measure>>,
     /// Correlations for the noise stability.
     pub rhos: Vec<f64>,
+    /// How many of the largest coefficients are told.
+    pub top: usize,
+    /// The probability that a bit is 1, for measures beside those of uniform bits.
+    pub p: Option<f64>,
+    /// The names of the variables, counted from 1, where some of another function were fixed; `None`: 1, 2, ...
+    pub names: Option<Vec<usize>>,
     /// How long to sample.
     pub budget: Budget,
     /// Where to write all coefficients.
@@ -267,9 +335,6 @@ pub struct Coefficient {
 /// are multiples of 2^-30.)
 const ROUNDING: f64 = 1e-13;
 
-/// How many of the largest coefficients are told.
-const LARGEST_TOLD: usize = 8;
-
 /// The average sensitivity in both conventions; squares of differences of 0 and 1 are a quarter of those of ±1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BothConventions {
@@ -281,7 +346,7 @@ pub struct BothConventions {
 }
 
 /// The result. What was not asked for, or does not exist for this function, is `None` (`null` in JSON).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Analysis {
     /// The function's name, expression or file.
     pub function: String,
@@ -291,8 +356,13 @@ pub struct Analysis {
     pub convention: Convention,
     /// How the numbers were found.
     pub method: Method,
+    /// The free variables, counted from 1, where others were fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_variables: Option<Vec<usize>>,
     /// `E[f]`, in this convention.
     pub mean: Option<Quantity>,
+    /// Var[f], in this convention.
+    pub variance: Option<Quantity>,
     /// as_n(f).
     pub average_sensitivity: Option<Quantity>,
     /// as_n(f) in both conventions (Boolean functions only).
@@ -317,18 +387,53 @@ pub struct Analysis {
     pub spectral_weight_above: Option<Vec<f64>>,
     /// Noise stability at each rho asked for.
     pub noise_stability: Option<Vec<NoiseStability>>,
-    /// The coefficients largest in size, at most eight.
-    pub largest_coefficients: Option<Vec<Coefficient>>,
+    /// The entropy of the squared coefficients (values ±1), in bits.
+    pub fourier_entropy: Option<f64>,
+    /// The coefficients largest in size, as many as asked for.
+    pub top_coefficients: Option<Vec<Coefficient>>,
     /// Inputs on which f differs from the nearest affine function.
     pub nonlinearity: Option<u64>,
-    /// Balanced, monotone, ...
-    pub properties: Option<Properties>,
+    /// The largest m such that m bits of the input tell nothing about f.
+    pub correlation_immunity: Option<usize>,
+    /// The same where f is balanced, -1 where it is not.
+    pub resiliency: Option<i64>,
+    /// The largest |r(a)| over a other than 0, r the autocorrelation.
+    pub absolute_indicator: Option<u64>,
+    /// The sum of r(a)^2 over all a.
+    pub sum_of_square_indicator: Option<f64>,
+    /// As many inputs have f = 0 as f = 1.
+    pub balanced: Option<bool>,
+    /// Changing a 0 of the input into a 1 never changes f from 1 to 0.
+    pub monotone: Option<bool>,
+    /// For each variable, changing it from 0 to 1 never raises f, or never lowers it.
+    pub unate: Option<bool>,
+    /// f depends only on how many bits are 1.
+    pub symmetric: Option<bool>,
+    /// f is the sum of some variables modulo 2.
+    pub linear: Option<bool>,
+    /// f or its negation is linear.
+    pub affine: Option<bool>,
+    /// The variables that matter, counted from 1.
+    pub relevant_variables: Option<Vec<usize>>,
+    /// The degree over GF(2).
+    pub gf2_degree: Option<usize>,
     /// The polynomial over GF(2).
     pub algebraic_normal_form: Option<NormalForm>,
+    /// lambda of the empty set and of x1, x2, ..., in this convention.
+    pub chow_parameters: Option<Vec<f64>>,
+    /// Whether f is 1 exactly where a weighted sum of the bits reaches a threshold.
+    pub linear_threshold: Option<bool>,
+    /// Such weights, and the threshold.
+    pub threshold_weights: Option<Weights>,
     /// bs(f).
     pub block_sensitivity: Option<usize>,
     /// C(f).
     pub certificate_complexity: Option<usize>,
+    /// D(f).
+    pub decision_tree_depth: Option<usize>,
+    /// Measures under the p-biased measure, where p was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub biased: Option<Biased>,
     /// as_n(f) once more, from the spectrum: one side of Eq. 17.
     #[serde(skip)]
     pub spectral_average_sensitivity: Option<f64>,
@@ -351,29 +456,8 @@ pub fn analyse(subject: Subject, request: &Request, progress: &mut dyn FnMut(u64
         n,
         convention: if given { Convention::AsGiven } else { request.convention },
         method,
-        mean: None,
-        average_sensitivity: None,
-        average_sensitivity_by_convention: None,
-        influences: None,
-        max_sensitivity: None,
-        max_sensitivity_at_0: None,
-        max_sensitivity_at_1: None,
-        sensitivity_histogram: None,
-        degree: None,
-        degree_profile: None,
-        spectral_norm: None,
-        spectral_weight_above: None,
-        noise_stability: None,
-        largest_coefficients: None,
-        nonlinearity: None,
-        properties: None,
-        algebraic_normal_form: None,
-        block_sensitivity: None,
-        certificate_complexity: None,
-        spectral_average_sensitivity: None,
-        checks: Checks::default(),
-        precision_reached: None,
-        seconds: 0.0,
+        free_variables: request.names.clone(),
+        ..Analysis::default()
     };
     match method {
         Method::Sampled => analysis.sampled(subject, request, progress)?,
@@ -431,13 +515,18 @@ impl Analysis {
     fn exact(&mut self, table: &TruthTable, request: &Request) -> Result<()> {
         let factor = self.convention.square_factor();
         let rows = table.rows() as f64;
-        let ones = table.ones() as f64 / rows;
+        // A pass over the table, made only where it is needed.
+        let ones = LazyCell::new(|| table.ones() as f64 / rows);
         let is_01 = self.convention == Convention::ZeroOne;
-        let mean = if is_01 { ones } else { 1.0 - 2.0 * ones };
-        self.mean = request.wants_one(Measure::Mean).then_some(Quantity::Exact(mean));
+        let wants = |measure| request.wants_one(measure);
+        self.mean = wants(Measure::Mean).then(|| Quantity::Exact(if is_01 { *ones } else { 1.0 - 2.0 * *ones }));
+        self.variance = wants(Measure::Variance).then(|| Quantity::Exact(factor * 4.0 * *ones * (1.0 - *ones)));
         if request.wants_spectrum() {
             let spectrum = Spectrum::of(table)?.in_convention(self.convention);
-            self.spectral(&spectrum, request, if is_01 { ones } else { 1.0 })?;
+            self.spectral(&spectrum, request, if is_01 { *ones } else { 1.0 })?;
+            let immunity = spectrum.correlation_immunity();
+            let resiliency = if *ones == 0.5 { immunity.map(|order| order as i64) } else { Some(-1) };
+            self.resiliency = resiliency.filter(|_| wants(Measure::Resiliency));
         }
         let flips = if request.wants(Measure::needs_histogram) {
             let profile = sensitivity_profile(table);
@@ -445,12 +534,12 @@ impl Analysis {
             let mean = histogram.iter().enumerate().map(|(s, &count)| s as f64 * count as f64).sum::<f64>() / rows;
             let claim = "mean of the sensitivity histogram = sum of the influences";
             self.checks.histogram_mean = Some(Check::equal(claim, mean, profile.average_sensitivity(), 1e-12));
-            if request.wants_one(Measure::MaxSensitivity) {
+            if wants(Measure::MaxSensitivity) {
                 self.max_sensitivity = Some(max as f64);
                 self.max_sensitivity_at_0 = profile.max_at(false);
                 self.max_sensitivity_at_1 = profile.max_at(true);
             }
-            self.sensitivity_histogram = request.wants_one(Measure::SensitivityHistogram).then_some(histogram);
+            self.sensitivity_histogram = wants(Measure::SensitivityHistogram).then_some(histogram);
             if let Some(degree) = self.degree {
                 let (left, right) = (degree as f64, (max * max) as f64);
                 let claim = "degree <= max sensitivity squared (Huang 2019)";
@@ -460,24 +549,73 @@ impl Analysis {
         } else {
             flip_counts(table)
         };
-        self.properties = request.wants_one(Measure::Properties).then(|| Properties::of(table, &flips));
-        if request.wants_one(Measure::AlgebraicNormalForm) {
-            self.algebraic_normal_form = Some(NormalForm::of(table)?);
-        }
+        self.kind_of_function(table, &flips, request)?;
         let influences: Vec<f64> = flips.iter().map(|&count| count as f64 / rows * factor).collect();
         self.sensitivity(influences, request);
         let pm1 = flips.iter().sum::<u64>() as f64 / rows;
-        if request.wants_one(Measure::AverageSensitivity) {
+        if wants(Measure::AverageSensitivity) {
             self.average_sensitivity_by_convention = Some(BothConventions { pm1, zero_one: pm1 / 4.0 });
         }
-        let searchable = self.n <= complexity::MAX_VARIABLES && request.measures.is_none();
-        if searchable || request.asks_for(Measure::needs_search) {
-            let found = complexity(table)?;
-            let wanted = |measure, value| request.wants_one(measure).then_some(value);
-            self.block_sensitivity = wanted(Measure::BlockSensitivity, found.block_sensitivity);
-            self.certificate_complexity = wanted(Measure::CertificateComplexity, found.certificate_complexity);
+        self.biased = request.p.map(|p| Biased::of(table, p, is_01));
+        self.searched(table, request)
+    }
+
+    /// What kind of function it is, and its polynomial over GF(2).
+    fn kind_of_function(&mut self, table: &TruthTable, flips: &[u64], request: &Request) -> Result<()> {
+        let wants = |measure| request.wants_one(measure);
+        let names = self.names();
+        if request.wants(Measure::needs_properties) {
+            let found = Properties::of(table, flips);
+            self.balanced = wants(Measure::Balanced).then_some(found.balanced);
+            self.monotone = wants(Measure::Monotone).then_some(found.monotone);
+            self.unate = wants(Measure::Unate).then_some(found.unate);
+            self.symmetric = wants(Measure::Symmetric).then_some(found.symmetric);
+            self.linear = wants(Measure::Linear).then_some(found.linear);
+            self.affine = wants(Measure::Affine).then_some(found.affine);
+            let relevant = || found.relevant_variables.iter().map(|i| names[i - 1]).collect();
+            self.relevant_variables = wants(Measure::RelevantVariables).then(relevant);
+        }
+        if request.wants(Measure::needs_normal_form) {
+            let found = NormalForm::of(table, &names)?;
+            self.gf2_degree = wants(Measure::Gf2Degree).then_some(found.degree);
+            self.algebraic_normal_form = wants(Measure::AlgebraicNormalForm).then_some(found);
+        }
+        if wants(Measure::ChowParameters) {
+            let mut parameters = chow_parameters(table);
+            if self.convention == Convention::ZeroOne {
+                parameters.iter_mut().for_each(|lambda| *lambda = 0.0 - *lambda / 2.0);
+                parameters[0] += 0.5;
+            }
+            self.chow_parameters = Some(parameters);
         }
         Ok(())
+    }
+
+    /// What takes more than 2^n steps: where n is small, or where it was asked for by name.
+    fn searched(&mut self, table: &TruthTable, request: &Request) -> Result<()> {
+        let wanted = |measure: Measure, most: usize| {
+            request.asks_for(|asked| asked == measure) || request.measures.is_none() && table.variables() <= most
+        };
+        let [block, certificate] = [Measure::BlockSensitivity, Measure::CertificateComplexity]
+            .map(|measure| wanted(measure, complexity::MAX_VARIABLES));
+        if block || certificate {
+            let found = complexity(table)?;
+            self.block_sensitivity = block.then_some(found.block_sensitivity);
+            self.certificate_complexity = certificate.then_some(found.certificate_complexity);
+        }
+        if wanted(Measure::DecisionTreeDepth, decision_tree::MAX_VARIABLES) {
+            self.decision_tree_depth = Some(decision_tree::decision_tree_depth(table)?);
+        }
+        if wanted(Measure::LinearThreshold, linear_threshold::MAX_VARIABLES) {
+            self.threshold_weights = linear_threshold::threshold_weights(table)?;
+            self.linear_threshold = Some(self.threshold_weights.is_some());
+        }
+        Ok(())
+    }
+
+    /// What the variables are called: x1, x2, ..., or those that were left free.
+    pub fn names(&self) -> Vec<usize> {
+        self.free_variables.clone().unwrap_or_else(|| (1..=self.n).collect())
     }
 
     fn exact_real(&mut self, table: RealTable, request: &Request) -> Result<()> {
@@ -489,10 +627,17 @@ impl Analysis {
                 self.function
             )));
         }
+        if request.p.is_some() {
+            return Err(Error::Measure(format!("--p is for Boolean functions; {} has real values", self.function)));
+        }
         let mean_square = table.values().iter().map(|v| v * v).sum::<f64>() / table.values().len() as f64;
         let mean = table.values().iter().sum::<f64>() / table.values().len() as f64;
         let mean = if mean.abs() > ROUNDING * mean_square.sqrt() { mean } else { 0.0 };
         self.mean = request.wants_one(Measure::Mean).then_some(Quantity::Exact(mean));
+        // About the mean: squares of large values would cancel.
+        let spread = || table.values().iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        let variance = || Quantity::Exact(spread() / table.values().len() as f64);
+        self.variance = request.wants_one(Measure::Variance).then(variance);
         let sensitivity = real_sensitivity(&table);
         self.max_sensitivity = request.wants_one(Measure::MaxSensitivity).then_some(sensitivity.max);
         self.sensitivity(sensitivity.influences, request);
@@ -521,14 +666,29 @@ impl Analysis {
         self.spectral_weight_above = wants(Measure::SpectralWeightAbove).then(above);
         let stability = |&rho: &f64| NoiseStability { rho, value: spectrum.noise_stability(rho) };
         self.noise_stability = wants(Measure::NoiseStability).then(|| request.rhos.iter().map(stability).collect());
-        let coefficient = |(set, value)| Coefficient { variables: variables_of(set, self.n).collect(), value };
+        let names = self.names();
+        let coefficient = |(set, value)| Coefficient { variables: variables_of(set, &names).collect(), value };
         let largest = || {
-            let found = spectrum.largest(LARGEST_TOLD);
+            let found = spectrum.largest(request.top);
             let least = ROUNDING * found.first().map_or(0.0, |(_, value)| value.abs());
             found.into_iter().filter(|(_, value)| value.abs() > least).map(coefficient).collect()
         };
-        self.largest_coefficients = wants(Measure::LargestCoefficients).then(largest);
+        self.top_coefficients = wants(Measure::TopCoefficients).then(largest);
         self.nonlinearity = spectrum.nonlinearity().filter(|_| wants(Measure::Nonlinearity));
+        self.correlation_immunity = spectrum.correlation_immunity().filter(|_| wants(Measure::CorrelationImmunity));
+        if wants(Measure::FourierEntropy) {
+            self.fourier_entropy = spectrum.fourier_entropy();
+        }
+        if request.wants(Measure::needs_autocorrelation) {
+            let found = match spectrum.autocorrelation() {
+                Err(_) if request.measures.is_none() => None, // does not fit, and nobody asked for it
+                found => found?,
+            };
+            let sum = found.map(|found| found.sum_of_square_indicator);
+            self.sum_of_square_indicator = sum.filter(|_| wants(Measure::SumOfSquareIndicator));
+            let most = found.map(|found| found.absolute_indicator);
+            self.absolute_indicator = most.filter(|_| wants(Measure::AbsoluteIndicator));
+        }
         let claim = "sum of squared coefficients = E[f^2] (Parseval)";
         self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
         self.spectral_average_sensitivity = Some(spectrum.average_sensitivity());
@@ -542,7 +702,13 @@ impl Analysis {
     fn sampled(&mut self, subject: Subject, request: &Request, progress: &mut dyn FnMut(u64, f64)) -> Result<()> {
         if request.asks_for(|measure| !measure.can_be_sampled()) || request.spectrum_file.is_some() {
             return Err(Error::Measure(format!(
-                "only mean, average_sensitivity and influences can be sampled; the others need the truth table (n={})",
+                "only mean, variance, average_sensitivity and influences can be sampled; the others need the truth table (n={})",
+                self.n
+            )));
+        }
+        if request.p.is_some() {
+            return Err(Error::Measure(format!(
+                "the p-biased measure needs the truth table: leave out --p (n={})",
                 self.n
             )));
         }
@@ -573,6 +739,9 @@ impl Analysis {
             _ => found.mean,
         };
         self.mean = wants(Measure::Mean).then_some(Quantity::Sampled(mean));
+        if found.is_boolean && wants(Measure::Variance) {
+            self.variance = Some(quantity(found.mean.variance_of_signs()));
+        }
         self.precision_reached = Some(found.precise);
         Ok(())
     }

@@ -4,9 +4,10 @@ use serde::Serialize;
 use std::fmt;
 
 /// How values are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Convention {
     /// Value 0 is +1, value 1 is -1 (so f becomes 1 - 2f): the theory's convention.
+    #[default]
     #[serde(rename = "pm1")]
     PlusMinus,
     /// Values are 0 and 1: what networks are trained on.

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A function name that is not in the catalogue.
-    #[error("unknown function '{}'{hint}; `pudica boolean --list` shows all of them", shortened(given, 60))]
+    #[error(
+        "unknown function '{}'{hint}; `pudica boolean --list` shows all of them, and expr:x1&x2 or table:FILE is your own",
+        shortened(given, 60)
+    )]
     UnknownFunction {
         /// What was asked for.
         given: String,

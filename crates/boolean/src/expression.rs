@@ -1,11 +1,13 @@
-//! Boolean expressions: `x1 & (x2 | !x3) ^ x4`.
+//! Boolean expressions: `x1 & (x2 | !x3) ^ x4`, `maj(x1, x2, x3)`.
 //!
 //! From tightest to loosest: `!` (or `~`, `not`), `&` (`&&`, `and`), `^` (`xor`), `|` (`||`, `or`), as in Rust, C and Python.
-//! Variables are x1, x2, ...; 0 and 1 are constants.
+//! Variables are x1, x2, ...; 0 and 1 are constants; `maj(a, b, ...)` is 1 where more of its arguments are 1 than 0.
 
 use crate::error::shortened;
 use crate::function::BooleanFunction;
+use crate::vertical::LaneCounter;
 use crate::{Error, MAX_SAMPLED_VARIABLES, Result, memory};
+use std::fmt;
 
 /// How deeply parentheses and negations may nest: enough for people, too little to exhaust the stack.
 const MAX_DEPTH: usize = 500;
@@ -14,42 +16,75 @@ const MAX_DEPTH: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     n: usize,
-    /// In the order they are computed (operands before operators, on a stack).
     steps: Vec<Step>,
+    /// Without blanks, every operator in its shortest spelling.
+    text: String,
 }
 
+/// What is done with a stack of values: an expression is its steps one after the other, operands before operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub enum Step {
+    /// Puts x_{i+1} on the stack.
     Variable(usize),
+    /// Puts a constant on the stack.
     Constant(bool),
+    /// Negates the topmost value.
     Not,
+    /// Replaces the two topmost values.
     And,
+    /// Replaces the two topmost values.
     Xor,
+    /// Replaces the two topmost values.
     Or,
+    /// Replaces so many values: 1 where more than half of them are.
+    Majority(usize),
 }
 
 impl Expression {
     /// Parses `text`. `n` is the number of variables of the function; by default the largest index that occurs.
     pub fn parse(text: &str, n: Option<usize>) -> Result<Self> {
         let mut parser = Parser { text, tokens: tokens(text)?, next: 0, steps: Vec::new(), depth: 0 };
-        parser.either(&[Token::Or, Token::Xor, Token::And])?;
+        parser.either(LOOSEST_FIRST)?;
         if let Some((column, token)) = parser.tokens.get(parser.next) {
             let problem = match token {
                 Token::Close => "this ')' has no '(' before it".into(),
-                token => format!("expected an operator (&, |, ^) here, not {}", token.describe()),
+                token => format!("expected an operator (&, |, ^) here, not '{token}'"),
             };
             return Err(at(text, *column, problem));
         }
-        let largest =
-            parser.steps.iter().map(|step| if let Step::Variable(i) = step { i + 1 } else { 0 }).max().unwrap_or(0);
-        let n = n.unwrap_or(largest.max(1));
+        let spelled = parser.tokens.iter().map(|(_, token)| token.to_string()).collect();
+        let parsed = Self { n: 0, steps: parser.steps, text: spelled };
+        let n = n.unwrap_or(parsed.least_variables());
+        parsed.on(n)
+    }
+
+    /// The same as a function of `n` variables; those that do not occur in it do not matter.
+    pub fn on(self, n: usize) -> Result<Self> {
         memory::check_variables(n)?;
-        if largest > n {
+        let least = self.least_variables();
+        if least > n {
             return Err(Error::Variables(format!(
-                "the expression uses x{largest}, but n={n}: give --n {largest} or more"
+                "the expression uses x{least}, but n={n}: n must be {least} or more"
             )));
         }
-        Ok(Self { n, steps: parser.steps })
+        Ok(Self { n, ..self })
+    }
+
+    /// The largest index that occurs, at least 1.
+    pub fn least_variables(&self) -> usize {
+        let index = |step: &Step| if let Step::Variable(i) = step { i + 1 } else { 1 };
+        self.steps.iter().map(index).max().unwrap_or(1)
+    }
+
+    /// How it is computed.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -65,6 +100,11 @@ impl BooleanFunction for Expression {
                 Step::Variable(i) => x[*i],
                 Step::Constant(bit) => 0u64.wrapping_sub(u64::from(*bit)),
                 Step::Not => !stack.pop().unwrap_or(0),
+                Step::Majority(count) => {
+                    let mut counter = LaneCounter::default();
+                    stack.drain(stack.len().saturating_sub(*count)..).for_each(|lanes| counter.add(lanes));
+                    counter.at_least(count / 2 + 1)
+                }
                 operator => {
                     let (b, a) = (stack.pop().unwrap_or(0), stack.pop().unwrap_or(0));
                     match operator {
@@ -88,21 +128,28 @@ enum Token {
     And,
     Xor,
     Or,
+    Majority,
     Open,
     Close,
+    Comma,
 }
 
-impl Token {
-    fn describe(self) -> String {
+/// The operators between two operands.
+const LOOSEST_FIRST: &[Token] = &[Token::Or, Token::Xor, Token::And];
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Self::Variable(i) => format!("'x{}'", i + 1),
-            Self::Constant(bit) => format!("'{}'", u8::from(bit)),
-            Self::Not => "'!'".into(),
-            Self::And => "'&'".into(),
-            Self::Xor => "'^'".into(),
-            Self::Or => "'|'".into(),
-            Self::Open => "'('".into(),
-            Self::Close => "')'".into(),
+            Self::Variable(i) => write!(f, "x{}", i + 1),
+            Self::Constant(bit) => write!(f, "{}", u8::from(*bit)),
+            Self::Not => write!(f, "!"),
+            Self::And => write!(f, "&"),
+            Self::Xor => write!(f, "^"),
+            Self::Or => write!(f, "|"),
+            Self::Majority => write!(f, "maj"),
+            Self::Open => write!(f, "("),
+            Self::Close => write!(f, ")"),
+            Self::Comma => write!(f, ","),
         }
     }
 }
@@ -152,6 +199,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             '∨' => Token::Or,
             '(' => Token::Open,
             ')' => Token::Close,
+            ',' => Token::Comma,
             c if c.is_ascii_alphanumeric() || c == '_' => {
                 while next < characters.len() && (characters[next].is_ascii_alphanumeric() || characters[next] == '_') {
                     next += 1;
@@ -164,6 +212,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
                     "and" => Token::And,
                     "xor" => Token::Xor,
                     "or" => Token::Or,
+                    "maj" | "majority" => Token::Majority,
                     lower => match lower.strip_prefix('x').map(str::parse::<usize>) {
                         Some(Ok(0)) => return Err(at(text, column, "variables start at x1, there is no x0".into())),
                         Some(Ok(i)) if i <= MAX_SAMPLED_VARIABLES => Token::Variable(i - 1),
@@ -177,7 +226,13 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
                     },
                 }
             }
-            c => return Err(at(text, column, format!("unexpected '{c}'; operators are ! & ^ | and parentheses"))),
+            c => {
+                return Err(at(
+                    text,
+                    column,
+                    format!("unexpected '{c}'; operators are ! & ^ | maj(...) and parentheses"),
+                ));
+            }
         };
         tokens.push((column, token));
     }
@@ -228,22 +283,50 @@ impl Parser<'_> {
                 self.steps.push(Step::Not);
             }
             Token::Open => {
-                self.either(&[Token::Or, Token::Xor, Token::And])?;
-                match self.tokens.get(self.next) {
-                    Some((_, Token::Close)) => self.next += 1,
-                    Some((column, token)) => {
-                        let problem = format!("expected an operator or ')' here, not {}", token.describe());
-                        return Err(at(self.text, *column, problem));
-                    }
-                    None => return Err(at(self.text, column, "this '(' is never closed".into())),
-                }
+                self.either(LOOSEST_FIRST)?;
+                self.close(column)?;
             }
+            Token::Majority => self.majority(column)?,
             token => {
-                let problem = format!("expected a variable, '!' or '(' here, not {}", token.describe());
+                let problem = format!("expected a variable, '!' or '(' here, not '{token}'");
                 return Err(at(self.text, column, problem));
             }
         }
         self.depth -= 1;
+        Ok(())
+    }
+
+    /// The arguments of the `maj` at `column`.
+    fn majority(&mut self, column: usize) -> Result<()> {
+        let Some((open, Token::Open)) = self.tokens.get(self.next).copied() else {
+            return Err(at(self.text, column, "write maj(a, b, c): its arguments stand in parentheses".into()));
+        };
+        let mut count = 0;
+        loop {
+            self.next += 1; // '(' or ','
+            self.either(LOOSEST_FIRST)?;
+            count += 1;
+            if self.tokens.get(self.next).is_none_or(|(_, token)| *token != Token::Comma) {
+                break;
+            }
+        }
+        self.close(open)?;
+        if count > MAX_SAMPLED_VARIABLES {
+            return Err(at(self.text, column, format!("maj takes at most {MAX_SAMPLED_VARIABLES} arguments")));
+        }
+        self.steps.push(Step::Majority(count));
+        Ok(())
+    }
+
+    /// The ')' of the '(' at `open`.
+    fn close(&mut self, open: usize) -> Result<()> {
+        match self.tokens.get(self.next) {
+            Some((_, Token::Close)) => self.next += 1,
+            Some((column, token)) => {
+                return Err(at(self.text, *column, format!("expected an operator or ')' here, not '{token}'")));
+            }
+            None => return Err(at(self.text, open, "this '(' is never closed".into())),
+        }
         Ok(())
     }
 }
@@ -273,7 +356,34 @@ mod tests {
         assert_eq!(Expression::parse("x3", None).unwrap().variables(), 3);
         assert_eq!(Expression::parse("x3", Some(5)).unwrap().variables(), 5);
         assert_eq!(Expression::parse("1", None).unwrap().variables(), 1);
-        assert!(Expression::parse("x3", Some(2)).unwrap_err().to_string().contains("--n 3"));
+        assert!(Expression::parse("x3", Some(2)).unwrap_err().to_string().contains("n must be 3 or more"));
+        assert_eq!(Expression::parse("x3", None).unwrap().on(7).unwrap().variables(), 7);
+        assert!(Expression::parse("x3", None).unwrap().on(2).is_err());
+    }
+
+    #[test]
+    fn majorities_of_anything() {
+        equals("maj(x1, x2, x3)", 3, |x| x.ones() >= 2);
+        equals("maj(x1, x2)", 2, |x| x.ones() == 2);
+        equals("maj(x2)", 2, |x| x.get(1));
+        equals("!maj(x1 & x2, x3 | x4, x1 ^ x4) | maj(x1, maj(x2, x3, x4), 1)", 4, |x| {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| x.get(i));
+            let most = |bits: [bool; 3]| bits.iter().filter(|bit| **bit).count() >= 2;
+            !most([a & b, c | d, a ^ d]) | most([a, most([b, c, d]), true])
+        });
+    }
+
+    #[test]
+    fn it_is_spelled_without_blanks_and_read_again() {
+        for (text, spelled) in [
+            (" x1 and (x2 || not X3) xor true ", "x1&(x2|!x3)^1"),
+            ("majority( x1 ,x2, ~ x3)", "maj(x1,x2,!x3)"),
+            ("((x1))", "((x1))"),
+        ] {
+            let parsed = Expression::parse(text, None).unwrap();
+            assert_eq!(parsed.to_string(), spelled);
+            assert_eq!(Expression::parse(spelled, None).unwrap(), parsed);
+        }
     }
 
     #[test]
@@ -293,6 +403,11 @@ mod tests {
             ("()", 2, "not ')'"),
             ("x99999999999999999999", 1, "not a variable"),
             ("x10001", 1, "beyond"),
+            ("maj x1", 1, "maj(a, b, c)"),
+            ("maj(x1, x2", 4, "never closed"),
+            ("maj()", 5, "not ')'"),
+            ("maj(x1,)", 8, "not ')'"),
+            ("x1, x2", 3, "not ','"),
         ] {
             match Expression::parse(text, None) {
                 Err(Error::Expression { column: found, problem, .. }) => {

@@ -4,6 +4,7 @@ use crate::memory::Array;
 use crate::npy::{self, Header, Type};
 use crate::table::{RealTable, TruthTable};
 use crate::{Error, MAX_TABLE_VARIABLES, Result, memory};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -28,9 +29,44 @@ pub enum Table {
     Real(RealTable),
 }
 
+impl From<TruthTable> for Table {
+    fn from(table: TruthTable) -> Self {
+        Self::Boolean(table)
+    }
+}
+
+impl From<RealTable> for Table {
+    fn from(table: RealTable) -> Self {
+        Self::Real(table)
+    }
+}
+
+impl Table {
+    /// n, the number of variables.
+    pub fn variables(&self) -> usize {
+        match self {
+            Self::Boolean(table) => table.variables(),
+            Self::Real(table) => table.variables(),
+        }
+    }
+}
+
 /// Reads a table of 2^n rows; without a format, its first bytes tell. Numbers that are all 0 or 1, or all +1 or -1 (+1 being
 /// 0), are a Boolean function.
 pub fn read_table(path: &Path, format: Option<TableFormat>) -> Result<Table> {
+    read(path, format, &mut |_| {})
+}
+
+/// Reads a table as [`read_table`] does, and the first 12 hexadecimal digits of the SHA-256 of its file.
+pub fn read_table_with_digest(path: &Path) -> Result<(Table, String)> {
+    let mut hasher = Sha256::new();
+    let table = read(path, None, &mut |bytes| hasher.update(bytes))?;
+    let digest = hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    Ok((table, digest))
+}
+
+/// Reads a table; `see` is given all bytes of the file on the way.
+fn read(path: &Path, format: Option<TableFormat>, see: &mut dyn FnMut(&[u8])) -> Result<Table> {
     let unreadable = |source| Error::Io { action: "read", path: path.into(), source };
     let wrong = |problem: String| Error::Table { path: path.into(), problem };
     let file = File::open(path).map_err(unreadable)?;
@@ -40,7 +76,7 @@ pub fn read_table(path: &Path, format: Option<TableFormat>) -> Result<Table> {
     let mut start = Vec::new();
     (&file).take(4096).read_to_end(&mut start).map_err(unreadable)?;
     let format = format.unwrap_or_else(|| guess_format(&start));
-    let mut reader = BufReader::with_capacity(1 << 20, start.as_slice().chain(file));
+    let mut reader = BufReader::with_capacity(1 << 20, Seen { reader: start.as_slice().chain(file), see });
     match format {
         TableFormat::Text => read_text(&mut reader, path).map(Table::Boolean),
         TableFormat::Packed => read_packed(&mut reader, path).map(Table::Boolean),
@@ -48,6 +84,20 @@ pub fn read_table(path: &Path, format: Option<TableFormat>) -> Result<Table> {
             let header = npy::read_header(&mut reader).map_err(wrong)?;
             read_npy(&mut reader, header, path)
         }
+    }
+}
+
+/// A reader that shows what is read to somebody else.
+struct Seen<'a, R> {
+    reader: R,
+    see: &'a mut dyn FnMut(&[u8]),
+}
+
+impl<R: Read> Read for Seen<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        (self.see)(&buffer[..count]);
+        Ok(count)
     }
 }
 
@@ -353,6 +403,21 @@ mod tests {
                 .to_string()
                 .starts_with("cannot read /no/such/file")
         );
+    }
+
+    /// The digest is `sha256sum`'s, also of files longer than a buffer.
+    #[test]
+    fn the_digest_is_that_of_the_whole_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table");
+        let digest = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            read_table_with_digest(&path).unwrap().1
+        };
+        assert_eq!(digest(b"0110"), "a5c3dd48facf");
+        let long = npy("<f8", 1 << 18, &vec![0; 8 << 18]);
+        let whole: String = Sha256::digest(&long).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest(&long), whole[..12]);
     }
 
     #[cfg(unix)]

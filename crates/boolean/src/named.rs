@@ -6,9 +6,9 @@ mod random;
 mod thresholds;
 
 use crate::bits::Bits;
-use crate::error::did_you_mean;
+use crate::error::{did_you_mean, shortened};
 use crate::function::{BooleanFunction, RealFunction, real};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, formula, memory};
 use std::fmt;
 use std::str::FromStr;
 
@@ -117,18 +117,31 @@ impl Named {
     }
 }
 
+/// The name without its parameter: `kparity` of `kparity:3` and of `kparity:K`.
+fn base(text: &str) -> &str {
+    text.split(':').next().unwrap_or(text).trim_end()
+}
+
+/// Whether this is the name of a function of the catalogue, with whatever parameter.
+pub(crate) fn is_named(text: &str) -> bool {
+    CATALOGUE.iter().any(|(entry, _)| base(entry) == base(text))
+}
+
 impl FromStr for Named {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (name, parameter) = match text.split_once(':') {
-            Some((name, parameter)) => (name, Some(parameter)),
-            None => (text, None),
-        };
-        let base = |entry: &'static str| entry.split(':').next().unwrap_or(entry);
+        Self::parse(text, None)
+    }
+}
+
+impl Named {
+    /// The function of this name. Its parameter may be a formula over n (`threshold:n/3`), which needs `n`.
+    pub fn parse(text: &str, n: Option<usize>) -> Result<Self> {
+        let (name, parameter) = (base(text), text.split_once(':').map(|(_, parameter)| parameter.trim()));
         let Some(&(usage, _)) = CATALOGUE.iter().find(|(entry, _)| base(entry) == name) else {
-            let hint = did_you_mean(name, CATALOGUE.iter().map(|(entry, _)| base(entry)));
-            return Err(Error::UnknownFunction { given: text.into(), hint });
+            let known = CATALOGUE.iter().map(|(entry, _)| base(entry)).chain(["expr", "table"]);
+            return Err(Error::UnknownFunction { given: text.into(), hint: did_you_mean(name, known) });
         };
         let letter = usage.split_once(':').map(|(_, letter)| letter);
         let number: u64 = match (letter, parameter) {
@@ -139,8 +152,10 @@ impl FromStr for Named {
                     "'{name}' needs its {letter}: write '{usage}', as in '{name}:3'"
                 )));
             }
-            (Some(letter), Some(given)) => given.parse().map_err(|_| {
-                Error::Parameter(format!("'{given}' is not a whole number {letter}: write '{usage}', as in '{name}:3'"))
+            (Some(letter), Some(given)) => formula::whole(given, n).map_err(|why| {
+                let given = shortened(given, 40);
+                let problem = format!("'{given}' is not a whole number {letter} ({why})");
+                Error::Parameter(format!("{problem}: write '{usage}', as in '{name}:3' or '{name}:n/2'"))
             })?,
         };
         let size = usize::try_from(number).unwrap_or(usize::MAX);
@@ -314,6 +329,17 @@ mod tests {
         assert!(message("tribes:x").contains("'x' is not a whole number"));
         assert!(message("tribes:0").contains("at least 1"));
         assert!(message("zzzzzzzz").starts_with("unknown function 'zzzzzzzz';"));
+    }
+
+    #[test]
+    fn parameters_may_be_formulas_over_n() {
+        assert_eq!(Named::parse("threshold:n/3", Some(10)).unwrap(), Named::Threshold(3));
+        assert_eq!(Named::parse("kparity: (n + 1) / 2", Some(7)).unwrap(), Named::KParity(4));
+        assert_eq!(Named::parse("random:7", None).unwrap(), Named::Random(7));
+        let message = |text: &str, n| Named::parse(text, n).unwrap_err().to_string();
+        assert!(message("threshold:n/3", None).contains("it depends on n"));
+        assert!(message("dictator:n-4", Some(4)).contains("at least 1"));
+        assert!(message("dictator:n-5", Some(4)).contains("is -1, below 0"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::{Result, memory};
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// Questions with a yes or no for an answer, and how many variables matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Questions with a yes or no for an answer, and which variables matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Properties {
     /// As many inputs have f = 0 as f = 1.
     pub balanced: bool,
@@ -21,8 +21,8 @@ pub struct Properties {
     pub linear: bool,
     /// f or its negation is linear.
     pub affine: bool,
-    /// Variables with an influence: f is a junta of so many.
-    pub relevant_variables: usize,
+    /// The variables with an influence, counted from 1: f is a junta of these.
+    pub relevant_variables: Vec<usize>,
 }
 
 impl Properties {
@@ -40,9 +40,16 @@ impl Properties {
             symmetric: is_symmetric(table),
             linear: affine && !table.get(0),
             affine,
-            relevant_variables: flips.iter().filter(|&&flips| flips > 0).count(),
+            relevant_variables: (1..).zip(flips).filter(|(_, flips)| **flips > 0).map(|(i, _)| i).collect(),
         }
     }
+}
+
+/// The coefficients of the constant and of x1, x2, ... (values ±1): no other linear threshold function has the same.
+pub fn chow_parameters(table: &TruthTable) -> Vec<f64> {
+    let (rows, ones) = (table.rows() as f64, table.ones() as f64);
+    let single = |at_one: u64| (4.0 * at_one as f64 - 2.0 * ones) / rows;
+    std::iter::once(1.0 - 2.0 * ones / rows).chain(ones_by_variable(table).into_iter().map(single)).collect()
 }
 
 /// Words of the table counted together.
@@ -91,14 +98,14 @@ fn is_symmetric(table: &TruthTable) -> bool {
 }
 
 /// `layers[k]`: the bits l < 64 that have k ones.
-fn layers() -> [u64; 7] {
+pub(crate) fn layers() -> [u64; 7] {
     let mut layers = [0; 7];
     (0..64u32).for_each(|l| layers[l.count_ones() as usize] |= 1 << l);
     layers
 }
 
 /// The words that hold rows; the last may hold padding, which is 0.
-fn used_words(table: &TruthTable) -> &[u64] {
+pub(crate) fn used_words(table: &TruthTable) -> &[u64] {
     &table.words()[..(table.rows() as usize).div_ceil(64)]
 }
 
@@ -106,6 +113,7 @@ fn used_words(table: &TruthTable) -> &[u64] {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NormalForm {
     /// The variables in its longest product: the algebraic degree. (0 for constants.)
+    #[serde(skip)]
     pub degree: usize,
     /// How many products there are.
     pub terms: u64,
@@ -117,8 +125,8 @@ impl NormalForm {
     /// Polynomials of more terms are not spelled out.
     pub const MOST_TERMS: u64 = 16;
 
-    /// Refuses, before allocating, what would not fit in memory.
-    pub fn of(table: &TruthTable) -> Result<Self> {
+    /// Refuses, before allocating, what would not fit in memory. Variable i is called `names[i]` in the polynomial.
+    pub fn of(table: &TruthTable, names: &[usize]) -> Result<Self> {
         let n = table.variables();
         let bytes = used_words(table).len() as u64 * 8;
         memory::check_fits(n, "the algebraic normal form", bytes, "ask for other --measures")?;
@@ -132,7 +140,7 @@ impl NormalForm {
         Ok(Self {
             degree: terms.par_iter().enumerate().map(degree_of).max().unwrap_or(0),
             terms: count,
-            polynomial: (count <= Self::MOST_TERMS).then(|| spelled(&terms, n)),
+            polynomial: (count <= Self::MOST_TERMS).then(|| spelled(&terms, names)),
         })
     }
 }
@@ -170,7 +178,7 @@ fn add(upper: &mut [u64], lower: &[u64]) {
 }
 
 /// Short products first, and those of early variables before those of late ones.
-fn spelled(words: &[u64], n: usize) -> String {
+fn spelled(words: &[u64], names: &[usize]) -> String {
     let mut sets: Vec<u64> = words
         .iter()
         .enumerate()
@@ -182,7 +190,7 @@ fn spelled(words: &[u64], n: usize) -> String {
     sets.sort_by_key(|set| (set.count_ones(), std::cmp::Reverse(*set)));
     let term = |set: &u64| match set {
         0 => "1".to_string(),
-        set => variables_of(*set, n).map(|i| format!("x{i}")).collect::<Vec<_>>().join(" "),
+        set => variables_of(*set, names).map(|i| format!("x{i}")).collect::<Vec<_>>().join(" "),
     };
     match sets.is_empty() {
         true => "0".into(),
@@ -190,9 +198,9 @@ fn spelled(words: &[u64], n: usize) -> String {
     }
 }
 
-/// The variables of a set, counted from 1; the set is a number with x1 as its most significant bit of n.
-pub fn variables_of(set: u64, n: usize) -> impl Iterator<Item = usize> {
-    (1..=n).filter(move |i| set >> (n - i) & 1 == 1)
+/// The variables of a set by their names; the set is a number whose most significant bit is the first of them.
+pub fn variables_of(set: u64, names: &[usize]) -> impl Iterator<Item = usize> {
+    names.iter().rev().enumerate().filter(move |(place, _)| set >> place & 1 == 1).map(|(_, name)| *name).rev()
 }
 
 #[cfg(test)]
@@ -203,6 +211,10 @@ mod tests {
 
     fn named(name: &str, n: usize) -> TruthTable {
         name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()
+    }
+
+    fn names(table: &TruthTable) -> Vec<usize> {
+        (1..=table.variables()).collect()
     }
 
     fn properties(table: &TruthTable) -> Properties {
@@ -225,7 +237,7 @@ mod tests {
             symmetric: pairs().all(|(x, y)| x.count_ones() != y.count_ones() || f(x) == f(y)),
             linear: linear(f),
             affine: linear(f) || linear(&|x| !f(x)),
-            relevant_variables: bits().filter(|&bit| rises(bit) || falls(bit)).count(),
+            relevant_variables: (1..=n).filter(|i| rises(1 << (n - i)) || falls(1 << (n - i))).collect(),
         }
     }
 
@@ -256,7 +268,11 @@ mod tests {
         ] {
             let found = properties(&named(name, n));
             let expected = (monotone, symmetric, linear, relevant);
-            assert_eq!((found.monotone, found.symmetric, found.linear, found.relevant_variables), expected, "{name}");
+            assert_eq!(
+                (found.monotone, found.symmetric, found.linear, found.relevant_variables.len()),
+                expected,
+                "{name}"
+            );
         }
         let mut table = named("majority", 19);
         table.set(1 << 18, !table.get(1 << 18)); // one neighbour of the zeros
@@ -277,7 +293,7 @@ mod tests {
                 let value = (0..table.rows()).filter(|&set| set & x == set && is_term(set)).count() % 2 == 1;
                 assert_eq!(value, table.get(x));
             }
-            let found = NormalForm::of(&table).unwrap();
+            let found = NormalForm::of(&table, &names(&table)).unwrap();
             let all: Vec<u64> = (0..table.rows()).filter(|&set| is_term(set)).collect();
             assert_eq!(found.terms, all.len() as u64);
             assert_eq!(found.degree, all.iter().map(|set| set.count_ones() as usize).max().unwrap_or(0));
@@ -289,16 +305,29 @@ mod tests {
     }
 
     #[test]
+    fn chow_parameters_are_the_lowest_coefficients() {
+        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
+        let tables = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
+        for table in tables.chain([6, 7, 13].map(|n| named("random:1", n))) {
+            let (n, spectrum) = (table.variables(), crate::Spectrum::of(&table).unwrap());
+            let sets = std::iter::once(0).chain((0..n).rev().map(|place| 1 << place));
+            assert_eq!(chow_parameters(&table), sets.map(|set| spectrum.coefficient(set)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn polynomials_are_spelled() {
         let of = |text: &str| {
             let table = Expression::parse(text, None).unwrap().table().unwrap();
-            NormalForm::of(&table).unwrap()
+            NormalForm::of(&table, &names(&table)).unwrap()
         };
         assert_eq!(of("x1 & x2 ^ x3 ^ 1").polynomial.unwrap(), "1 + x3 + x1 x2");
         assert_eq!(of("x1 | x2").polynomial.unwrap(), "x1 + x2 + x1 x2");
         assert_eq!(of("x1 & !x1").polynomial.unwrap(), "0");
+        let restricted = Expression::parse("x1 & x2 ^ x3", None).unwrap().table().unwrap();
+        assert_eq!(NormalForm::of(&restricted, &[2, 5, 7]).unwrap().polynomial.unwrap(), "x7 + x2 x5");
         assert_eq!((of("x1 & x2 & x3").degree, of("x1 ^ x9").degree, of("1").degree), (3, 1, 0));
-        let or = NormalForm::of(&named("or", 10)).unwrap();
+        let or = NormalForm::of(&named("or", 10), &[0; 10]).unwrap();
         assert_eq!((or.degree, or.terms, or.polynomial), (10, 1023, None));
     }
 }

@@ -66,6 +66,20 @@ impl Sampled {
     }
 }
 
+impl Sampled {
+    /// The variance of signs (±1), where this is the fraction of one of them: 4 p (1 - p).
+    pub fn variance_of_signs(self) -> Self {
+        let variance = |p: f64| 4.0 * p * (1.0 - p);
+        let [low, high] = self.ci95;
+        let ends = [variance(low), variance(high)];
+        let most = if (low..=high).contains(&0.5) { 1.0 } else { ends[0].max(ends[1]) };
+        let p = self.estimate.mean;
+        let slope = self.estimate.times(4.0 * (1.0 - 2.0 * p).abs());
+        let estimate = Estimate { mean: variance(p), ..slope };
+        Self { estimate, ci95: [ends[0].min(ends[1]), most] }
+    }
+}
+
 /// What sampling found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledSensitivity {
@@ -273,6 +287,21 @@ mod tests {
         let Ok(Function::Real(mean)) = Named::Mean.at(300) else { panic!("the mean is real") };
         let found = sample_real(mean.as_ref(), &budget(Precision::Relative(0.01), 1), &mut |_, _| {}).mean;
         assert!(found.ci95[0] < 0.5 && found.ci95[1] > 0.5 && found.ci95[1] - found.ci95[0] < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn the_variance_and_its_interval_are_those_of_the_mean() {
+        let share = |mean: f64, ci95: [f64; 2]| Sampled {
+            estimate: Estimate { mean, std_error: Some(0.01), samples: 100, exact: false },
+            ci95,
+        };
+        let balanced = share(0.49, [0.4, 0.58]).variance_of_signs();
+        assert!((balanced.estimate.mean - 0.9996).abs() < 1e-12 && balanced.ci95[1] == 1.0);
+        assert!((balanced.ci95[0] - 0.96).abs() < 1e-12);
+        let rare = share(0.9, [0.8, 1.0]).variance_of_signs();
+        assert!(
+            (rare.estimate.mean - 0.36).abs() < 1e-12 && (rare.ci95[1] - 0.64).abs() < 1e-12 && rare.ci95[0] == 0.0
+        );
     }
 
     #[test]

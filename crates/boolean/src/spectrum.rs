@@ -23,6 +23,15 @@ pub struct Spectrum {
     nonlinearity: Option<u64>,
 }
 
+/// What is asked about r(a), the sum over x of (-1)^(f(x) + f(x + a)).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Autocorrelation {
+    /// The largest |r(a)| over a other than 0.
+    pub absolute_indicator: u64,
+    /// The sum of r(a)^2 over all a.
+    pub sum_of_square_indicator: f64,
+}
+
 /// Coefficients before the division by 2^n.
 #[derive(Clone, Debug)]
 enum Coefficients {
@@ -133,6 +142,8 @@ impl Spectrum {
     /// first, and those of early variables before those of late ones.
     pub fn largest(&self, count: usize) -> Vec<(u64, f64)> {
         const PART: u64 = 1 << 16;
+        /// So many are kept in order while looking; more are sorted afterwards.
+        const FEW: usize = 32;
         // What comes first compares as less. In both conventions all sets but the empty one are in the same order, so sums will do;
         // the empty one is looked at in any case.
         let before = |a: &(f64, u64), b: &(f64, u64)| {
@@ -144,17 +155,27 @@ impl Spectrum {
             found.truncate(count);
             found
         };
+        let sized = |set: u64| match &self.coefficients {
+            Coefficients::Signs(sums) => (f64::from(sums[set as usize].unsigned_abs()), set),
+            Coefficients::Real(sums) => (sums[set as usize].abs(), set),
+        };
         let best_of_part = |part: u64| {
+            let sets = (part * PART).max(1)..((part + 1) * PART).min(1 << self.n);
+            let all = sets.map(sized).filter(|(size, _)| *size > 0.0);
+            if count > FEW {
+                let mut all: Vec<(f64, u64)> = all.collect();
+                if all.len() > count {
+                    all.select_nth_unstable_by(count, before);
+                    all.truncate(count);
+                }
+                return all;
+            }
             let mut best: Vec<(f64, u64)> = Vec::with_capacity(count + 1);
-            for set in (part * PART).max(1)..((part + 1) * PART).min(1 << self.n) {
-                let size = match &self.coefficients {
-                    Coefficients::Signs(sums) => f64::from(sums[set as usize].unsigned_abs()),
-                    Coefficients::Real(sums) => sums[set as usize].abs(),
-                };
+            for own in all {
                 let full = best.len() == count;
-                if size > 0.0 && !(full && best.last().is_none_or(|last| before(last, &(size, set)).is_le())) {
-                    let place = best.partition_point(|other| before(other, &(size, set)).is_lt());
-                    best.insert(place, (size, set));
+                if !(full && best.last().is_none_or(|last| before(last, &own).is_le())) {
+                    let place = best.partition_point(|other| before(other, &own).is_lt());
+                    best.insert(place, own);
                     best.truncate(count);
                 }
             }
@@ -171,6 +192,64 @@ impl Spectrum {
     /// The inputs on which a Boolean function differs from the affine function nearest to it; `None` for a real one.
     pub fn nonlinearity(&self) -> Option<u64> {
         self.nonlinearity
+    }
+
+    /// The entropy, in bits, of the distribution that gives S the probability lambda_S^2 (values ±1); `None` for a real function.
+    pub fn fourier_entropy(&self) -> Option<f64> {
+        /// Sums smaller than this are counted, and the logarithm of each taken once. They are even, so the table has half as many places.
+        const COUNTED: usize = 1 << 17;
+        let Coefficients::Signs(sums) = &self.coefficients else { return None };
+        let bits = 2.0 * self.n as f64; // log2 of 4^n, the sum of all squares
+        let part = |sum: usize| {
+            let square = (sum as f64) * (sum as f64);
+            square * (bits - square.log2())
+        };
+        let count = |mut counts: Vec<u32>, sums: &[i32]| {
+            for sum in sums.iter().map(|sum| sum.unsigned_abs() as usize).filter(|sum| *sum < COUNTED) {
+                counts[sum / 2] += 1;
+            }
+            counts
+        };
+        let add = |a: Vec<u32>, b: Vec<u32>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
+        let chunks = || sums.par_chunks(COUNTED);
+        let counts = chunks().fold(|| vec![0; COUNTED / 2], count).reduce(|| vec![0; COUNTED / 2], add);
+        let counted = counts.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+        let small: f64 = counted.map(|(half, &count)| f64::from(count) * part(2 * half)).sum();
+        // Added in order, so that the result is reproducible.
+        let large = |sums: &[i32]| -> f64 {
+            sums.iter().map(|sum| sum.unsigned_abs() as usize).filter(|sum| *sum >= COUNTED).map(part).sum()
+        };
+        let large: f64 = chunks().map(large).collect::<Vec<f64>>().iter().sum();
+        Some((small + large) * (0.25f64).powi(self.n as i32))
+    }
+
+    /// The largest m such that all coefficients of 1 to m variables are 0: knowing m bits of the input tells nothing about f. `None` for a
+    /// real function.
+    pub fn correlation_immunity(&self) -> Option<usize> {
+        self.nonlinearity?;
+        Some(self.degree_profile[1..].iter().take_while(|weight| **weight == 0.0).count())
+    }
+
+    /// How alike a Boolean function is to itself moved by a, over all a; `None` for a real one. Refuses what would not fit in memory.
+    pub fn autocorrelation(&self) -> Result<Option<Autocorrelation>> {
+        let Coefficients::Signs(sums) = &self.coefficients else { return Ok(None) };
+        memory::check_fits(self.n, "the autocorrelation", 8 << self.n, "ask for other --measures")?;
+        // The squared coefficients are transformed back. r(a) 2^n is a whole number of at most 60 bits; f64 keeps 53, and the error of n
+        // additions is far below the 2^n that two of them differ by: rounding gives the whole number r(a).
+        let mut squares = Array::<f64>::zeros(sums.len());
+        squares.par_iter_mut().zip(sums.par_iter()).with_min_len(1 << 14).for_each(|(square, sum)| {
+            *square = f64::from(*sum) * f64::from(*sum);
+        });
+        transform(&mut squares);
+        let scale = (0.5f64).powi(self.n as i32);
+        let part = |values: &[f64]| {
+            let found = values.iter().map(|value| (value * scale).round() as i64);
+            found.fold((0, 0u128), |(most, sum), r| (most.max(r.unsigned_abs()), sum + (r * r) as u128))
+        };
+        let at_zero = u128::from(1u64 << self.n).pow(2);
+        let join = |a: (u64, u128), b: (u64, u128)| (a.0.max(b.0), a.1 + b.1);
+        let (most, sum) = squares[1..].par_chunks(1 << 14).map(part).reduce(|| (0, 0), join);
+        Ok(Some(Autocorrelation { absolute_indicator: most, sum_of_square_indicator: (sum + at_zero) as f64 }))
     }
 
     /// The largest |S| with lambda_S not 0: the degree as a polynomial. (The constant 0 has degree 0 here.)
@@ -378,7 +457,9 @@ mod tests {
                 all.retain(|(_, value)| *value != 0.0);
                 let key = |set: u64| (set.count_ones(), std::cmp::Reverse(set));
                 all.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(key(a.0).cmp(&key(b.0))));
-                assert_eq!(spectrum.largest(8), all[..all.len().min(8)], "{name} n={n}");
+                for count in [1, 8, 100, 5000] {
+                    assert_eq!(spectrum.largest(count), all[..all.len().min(count)], "{name} n={n} {count}");
+                }
             }
         }
         assert_eq!(spectrum("parity", 4).largest(8), [(15, 1.0)]);
@@ -401,6 +482,55 @@ mod tests {
             }
         }
         assert_eq!(spectrum("inner-product", 8).nonlinearity(), Some(128 - 8)); // bent: as far as can be
+    }
+
+    /// All functions of at most 3 variables and random ones of 4 to 7, as the definitions are.
+    #[test]
+    fn entropy_immunity_and_autocorrelation_are_what_they_are_defined_as() {
+        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
+        let small = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
+        let random = (4..=7).map(|n| Named::Random(n as u64).boolean_at(n).unwrap().table().unwrap());
+        for table in small.chain(random) {
+            let (n, rows) = (table.variables(), table.rows());
+            let sign = |row: u64| if table.get(row) { -1i64 } else { 1 };
+            let spectrum = Spectrum::of(&table).unwrap();
+            let chi = |set: u64, row: u64| if (set & row).count_ones() % 2 == 1 { -1 } else { 1 };
+            let lambda = |set: u64| (0..rows).map(|x| sign(x) * chi(set, x)).sum::<i64>() as f64 / rows as f64;
+            let weights: Vec<f64> = (0..rows).map(|set| lambda(set).powi(2)).collect();
+            let entropy: f64 = weights.iter().filter(|w| **w > 0.0).map(|w| -w * w.log2()).sum();
+            assert!((spectrum.fourier_entropy().unwrap() - entropy).abs() < 1e-12);
+            // Any m bits fixed in any way leave the fraction of ones as it is.
+            let independent = |fixed: u64| {
+                let share = |x: u64| {
+                    let agreeing: Vec<u64> = (0..rows).filter(|y| (x ^ y) & fixed == 0).collect();
+                    agreeing.iter().filter(|y| table.get(**y)).count() * rows as usize / agreeing.len()
+                };
+                (0..rows).all(|x| share(x) == table.ones() as usize)
+            };
+            let holds = |m: &usize| (0..rows).filter(|set| set.count_ones() as usize <= *m).all(independent);
+            assert_eq!(spectrum.correlation_immunity(), (0..=n).rev().find(holds));
+            let r: Vec<i64> = (0..rows).map(|a| (0..rows).map(|x| sign(x) * sign(x ^ a)).sum()).collect();
+            let found = spectrum.autocorrelation().unwrap().unwrap();
+            assert_eq!(found.absolute_indicator, r[1..].iter().map(|r| r.unsigned_abs()).max().unwrap());
+            assert_eq!(found.sum_of_square_indicator, r.iter().map(|r| r * r).sum::<i64>() as f64);
+        }
+        // Large sums are not in the table of logarithms: parity has one, of 2^20; the others are in closed form.
+        assert_eq!(spectrum("parity", 20).fourier_entropy(), Some(0.0));
+        assert_eq!(spectrum("inner-product", 12).fourier_entropy(), Some(12.0));
+        let or = 1.0 - 2f64.powi(-19); // lambda_empty = -or, all others 2^-19 in size
+        let entropy = -or * or * (or * or).log2() + 38.0 * (1.0 - or * or);
+        assert!((spectrum("or", 20).fourier_entropy().unwrap() - entropy).abs() < 1e-12);
+        assert_eq!(spectrum("parity", 9).correlation_immunity(), Some(8));
+        // Bent functions: no autocorrelation at all; affine ones: all of it.
+        let of = |name: &str, n| spectrum(name, n).autocorrelation().unwrap().unwrap();
+        assert_eq!(
+            of("inner-product", 12),
+            Autocorrelation { absolute_indicator: 0, sum_of_square_indicator: 2f64.powi(24) }
+        );
+        assert_eq!(
+            of("parity", 20),
+            Autocorrelation { absolute_indicator: 1 << 20, sum_of_square_indicator: 2f64.powi(60) }
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Truth tables, one bit a row, packed.
 
 use crate::bits::{Bits, word_of_row};
-use crate::function::{BooleanFunction, boolean};
+use crate::function::{BooleanFunction, RealFunction, boolean};
 use crate::memory::Array;
 use crate::{Result, memory};
 
@@ -149,7 +149,7 @@ impl RealTable {
     }
 
     /// The table of a real function, built on all cores.
-    pub fn of(f: &dyn crate::function::RealFunction) -> Result<Self> {
+    pub fn of(f: &dyn RealFunction) -> Result<Self> {
         use rayon::prelude::*;
         let n = f.variables();
         memory::check_table_variables(n)?;
@@ -182,6 +182,17 @@ impl RealTable {
     }
 }
 
+/// A table is itself a function.
+impl RealFunction for RealTable {
+    fn variables(&self) -> usize {
+        self.n
+    }
+
+    fn value(&self, x: &Bits) -> f64 {
+        self.values[x.iter().fold(0, |row, bit| row << 1 | usize::from(bit))]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +208,13 @@ mod tests {
             let ones = (0..table.rows()).filter(|&r| table.get(r)).count() as u64;
             assert_eq!(table.ones(), ones, "padding must not count");
         }
+    }
+
+    #[test]
+    fn a_real_table_gives_itself_back() {
+        let values: Vec<f64> = (0..32).map(|row| f64::from(row * row)).collect();
+        let table = RealTable::new(5, Array::from(&values[..]), f64::EPSILON).unwrap();
+        assert_eq!(RealTable::of(&table).unwrap(), table);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::Ending;
 use crate::arguments::whole;
 use crate::text::{grouped, number, seconds};
 use clap::Args;
-use pudica_lab::kinds::boolean::{RunConfig, architecture};
+use pudica_lab::kinds::boolean::{architecture, config_of_run};
 use pudica_lab::store::RunFolder;
 use pudica_theory::bounds::{Checked, Claim, Lemma11, Report, Sampling, Verdict, Versus};
 use pudica_theory::{EncoderConfig, TheoryError, Weights, load_encoder, load_run_encoder, shortened};
@@ -94,13 +94,7 @@ fn read(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig, Weights), B
     if !path.is_dir() {
         return Ok(load_encoder(path, heads)?);
     }
-    let settings = RunFolder::new(path.into()).settings()?.ok_or_else(|| {
-        TheoryError::Argument(format!("{} is not a run's folder: it has no config.json", path.display()))
-    })?;
-    let config: RunConfig = settings.read().map_err(|error| TheoryError::BadFile {
-        path: path.join("config.json"),
-        problem: format!("is not a run's configuration, of a network that learns a Boolean function ({error})"),
-    })?;
+    let config = config_of_run(&RunFolder::new(path.into()))?;
     Ok(load_run_encoder(&architecture(&config), &path.join("weights.safetensors"))?)
 }
 

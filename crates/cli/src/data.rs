@@ -1,12 +1,15 @@
-//! `pudica data`: image data sets, downloaded, listed, verified, looked at and corrupted.
+//! `pudica data`: data sets, downloaded, listed, verified, looked at and corrupted.
 
 use crate::Ending;
 use crate::fetch::{self, Fetch};
 use crate::text::grouped;
 use clap::{Args, Subcommand, ValueEnum};
-use pudica_data::Split;
+use pudica_boolean::shortened;
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
 use pudica_data::images::{ContactSheet, DATA_SETS, DataSet, Images, Verdict, read_any, write_npy};
+use pudica_data::text::{Pairs, TEXT_SETS, TextSet};
+use pudica_data::{Divided, Split};
+use pudica_lab::kinds::classifier::{DataConfig, OwnData, own_data};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -14,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 type Outcome = Result<Ending, Box<dyn Error>>;
 
-/// Download, list, verify, show and corrupt image data sets
+/// Download, list, verify, show and corrupt data sets
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -28,7 +31,9 @@ Examples:
   pudica data fetch mnist --data DIR       download MNIST from its publisher and compare its checksums
   pudica data verify DIR                   compare checksums with the published ones, and read every image
   pudica data show cifar10 --data DIR      ten images of each class as cifar10-test.png
-  pudica data show pictures/ --out a.png   the same for a folder of classes, a .npy, .mat, .bin or IDX file
+  pudica data show photos data.size=32     the same for your own folder of classes (or a .npy, .mat, .bin or IDX file)
+  pudica data show my.tsv data.text=sentence1+sentence2 data.label=gold
+                                           classes, counts and first rows of your own texts
   pudica data corrupt fog --data DIR --out cifar10-c
                                            CIFAR-10-C's fog at severities 1 to 5: cifar10-c/fog.npy and labels.npy
   pudica data corrupt all --data DIR --sheet corruptions.png
@@ -45,7 +50,7 @@ enum Command {
     Fetch(Fetch),
     /// Compare checksums with the published ones and read every image
     Verify(Verify),
-    /// Show counts, means and a contact sheet (PNG) of a data set, a file or a folder of pictures
+    /// Show counts, classes and a contact sheet (PNG) of images, or classes and first rows of texts: a known data set, or your own
     Show(Show),
     /// Make CIFAR-10-C's corruptions of CIFAR-10's test images, seeded
     Corrupt(Corrupt),
@@ -71,11 +76,14 @@ struct Verify {
 
 #[derive(Args)]
 struct Show {
-    /// A known data set (see `pudica data list`) or a path
+    /// A known data set (see `pudica data list`), or the path of your own images or texts, from here or from the data folder
     name: String,
+    /// How your own data is read, as in `pudica run`: data.size=32, data.text=NAME+NAME, data.label=NAME, data.test_fraction=0.1, data.seed=1
+    #[arg(value_name = "KEY=VALUE")]
+    settings: Vec<String>,
     #[command(flatten)]
     place: Place,
-    /// Split of a known data set
+    /// Split whose images are on the sheet; of your own images without a part for tests, all are
     #[arg(long, value_enum, default_value = "test")]
     split: Part,
     /// Images per class on the sheet
@@ -146,7 +154,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Command::List(list) => print_list(list),
         Command::Fetch(arguments) => fetch::run(arguments),
         Command::Verify(verify) => print_checks(verify),
-        Command::Show(show) => print_images(show),
+        Command::Show(show) => print_data(show),
         Command::Corrupt(corrupt) => make_corruptions(corrupt),
     }
 }
@@ -263,29 +271,156 @@ struct Shown {
     images: Images,
     classes: Vec<String>,
     published: Option<usize>,
+    /// Of own images in two parts.
+    parts: Option<Parts>,
 }
 
-fn shown(arguments: &Show) -> Result<Shown, Box<dyn Error>> {
-    let path = Path::new(&arguments.name);
-    let set = DataSet::named(&arguments.name);
-    if set.is_err() && path.exists() {
-        let images = read_any(path)?;
-        let name = path.file_name().map_or("images".into(), |name| name.to_string_lossy());
-        let title = name.split('.').next().unwrap_or("images").to_string();
-        return Ok(Shown { title, images, classes: Vec::new(), published: None });
+/// How own data, or a known set of texts, is divided.
+struct Parts {
+    /// How many inputs of each class are for training, and how many for tests.
+    counts: [Vec<usize>; 2],
+    /// How they came to be two parts.
+    how: String,
+    /// The identity of own files.
+    content: String,
+}
+
+impl Parts {
+    fn of(config: &DataConfig, counts: [Vec<usize>; 2]) -> Self {
+        let how = match config.test_fraction {
+            0.0 => "as they lie there".into(),
+            fraction => {
+                format!("data.test_fraction={fraction} of each class for tests, drawn by data.seed={}", config.seed)
+            }
+        };
+        Self { counts, how, content: config.content.clone() }
     }
-    let (set, split) = (set?, Split::from(arguments.split));
+
+    fn print(&self, classes: &[String]) {
+        let totals = self.counts.each_ref().map(|counts| grouped(counts.iter().sum::<usize>() as u64));
+        println!("  {} for training and {} for tests: {}", totals[0], totals[1], self.how);
+        let width = classes.iter().map(|class| class.chars().count()).max().unwrap_or(0).max(12);
+        println!("  {:<10}{:<width$} {:>9} {:>9}", "class", "", "train", "test");
+        for (label, class) in classes.iter().enumerate() {
+            let count = |part: &[usize]| grouped(part.get(label).copied().unwrap_or(0) as u64);
+            println!("  {label:<9} {class:<width$} {:>9} {:>9}", count(&self.counts[0]), count(&self.counts[1]));
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({"train_counts": self.counts[0], "test_counts": self.counts[1], "division": self.how, "content": self.content})
+    }
+}
+
+fn print_data(arguments: &Show) -> Outcome {
+    let folder = data_folder(arguments.place.data.as_deref())?;
+    let (name, path) = (&arguments.name, Path::new(&arguments.name));
+    let known = DATA_SETS.iter().any(|set| set.name == name) || TEXT_SETS.iter().any(|set| set.name == name);
+    let one_file = path.is_file() && read_by_name(path);
+    if let Some(setting) = arguments.settings.first().filter(|_| known || one_file) {
+        return Err(format!("{setting}: plays no part in {name}, which is not your own folder; leave it out").into());
+    }
+    if let Ok(set) = TextSet::named(name) {
+        let folder = required_data_folder(arguments.place.data.as_deref())?;
+        let (train, test) = (set.load(&folder, Split::Train)?.pairs, set.load(&folder, Split::Test)?.pairs);
+        let classes = set.classes.map(str::to_string).to_vec();
+        let counts = [train.label_counts(), test.label_counts()];
+        let parts = Parts { counts, how: "as published".into(), content: String::new() };
+        return print_texts(arguments, &Divided { train, test, classes }, &parts);
+    }
+    if one_file || known {
+        return print_images(arguments, known_images(arguments)?);
+    }
+    // Nothing of this name: the sentence of a misspelt data set.
+    if !path.exists() && !folder.as_ref().is_some_and(|folder| folder.join(path).exists()) {
+        DataSet::named(name)?;
+    }
+    match own_data(name, &arguments.settings, folder.as_deref())? {
+        (config, OwnData::Texts(own)) => {
+            let read = config.read_own_texts(&own)?;
+            let parts = Parts::of(&config, [read.train.label_counts(), read.test.label_counts()]);
+            print_texts(arguments, &read, &parts)
+        }
+        (config, OwnData::Images(own)) => {
+            let Divided { train, test, classes } = config.read_own_images(&own)?;
+            let parts = Parts::of(&config, [train.label_counts(), test.label_counts()]);
+            let split = Split::from(arguments.split);
+            let (title, images) = match (own.is_divided(), split) {
+                (false, _) => (title_of(path), joined(&[train, test])),
+                (true, Split::Train) => (format!("{}-train", title_of(path)), train),
+                (true, Split::Test) => (format!("{}-test", title_of(path)), test),
+            };
+            print_images(arguments, Shown { title, images, classes, published: None, parts: Some(parts) })
+        }
+    }
+}
+
+/// What a path is called: its last part, without endings.
+fn title_of(path: &Path) -> String {
+    let name = path.file_name().map_or("data".into(), |name| name.to_string_lossy());
+    name.split('.').next().filter(|name| !name.is_empty()).unwrap_or("data").to_string()
+}
+
+/// Whether the name of a file says that it holds a whole set of images.
+fn read_by_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let plain = name.strip_suffix(".gz").unwrap_or(&name);
+    [".bin", ".mat", ".npy"].iter().any(|ending| plain.ends_with(ending)) || name.contains("images-idx3")
+}
+
+fn known_images(arguments: &Show) -> Result<Shown, Box<dyn Error>> {
+    let Ok(set) = DataSet::named(&arguments.name) else {
+        let path = Path::new(&arguments.name);
+        let images = read_any(path)?;
+        return Ok(Shown { title: title_of(path), images, classes: Vec::new(), published: None, parts: None });
+    };
+    let split = Split::from(arguments.split);
     let loaded = set.load(&required_data_folder(arguments.place.data.as_deref())?, split)?;
     Ok(Shown {
         title: format!("{}-{}", set.name, split.name()),
         images: loaded.images,
         classes: set.classes.map(str::to_string).to_vec(),
         published: Some(loaded.published),
+        parts: None,
     })
 }
 
-fn print_images(arguments: &Show) -> Outcome {
-    let Shown { title, images, classes, published } = shown(arguments)?;
+/// Letters of a text that are shown.
+const SHOWN_LETTERS: usize = 60;
+
+fn print_texts(arguments: &Show, read: &Divided<Pairs>, parts: &Parts) -> Outcome {
+    let title = title_of(Path::new(&arguments.name));
+    let first = |class: usize| {
+        let row = read.train.labels.iter().position(|label| *label == class)?;
+        read.train.texts.get(row)
+    };
+    if arguments.json {
+        let examples: Vec<_> = (0..read.classes.len()).map(first).collect();
+        let mut object = parts.json();
+        object["name"] = title.into();
+        object["texts"] = (read.train.count() + read.test.count()).into();
+        object["classes"] = json!(read.classes);
+        object["examples"] = json!(examples);
+        println!("{object}");
+        return Ok(Ending::Done);
+    }
+    let pairs = read.train.texts.first().is_some_and(|(_, second)| second.is_some());
+    let total = grouped((read.train.count() + read.test.count()) as u64);
+    println!("{title}: {total} {} in {} classes", if pairs { "pairs of texts" } else { "texts" }, read.classes.len());
+    parts.print(&read.classes);
+    println!("  the first of each class:");
+    for (class, name) in read.classes.iter().enumerate() {
+        if let Some((first, second)) = first(class) {
+            let second =
+                second.as_ref().map_or(String::new(), |second| format!(" | {}", shortened(second, SHOWN_LETTERS)));
+            println!("  {name}: {}{second}", shortened(first, SHOWN_LETTERS));
+        }
+    }
+    Ok(Ending::Done)
+}
+
+fn print_images(arguments: &Show, shown: Shown) -> Outcome {
+    let Shown { title, images, classes, published, parts } = shown;
     let sheet = ContactSheet::by_class(&images, usize::from(arguments.columns), usize::from(arguments.scale));
     let out = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{title}.png")));
     sheet.write_png(&out)?;
@@ -294,8 +429,11 @@ fn print_images(arguments: &Show) -> Outcome {
         let channels: Vec<Value> =
             statistics.iter().map(|(mean, deviation)| json!({"mean": mean, "standard_deviation": deviation})).collect();
         let shape = [shape.height, shape.width, shape.channels];
-        let object = json!({"name": title, "images": images.count(), "published": published, "shape": shape,
-            "label_counts": counts, "channels": channels, "sheet": out});
+        let mut object = json!({"name": title, "images": images.count(), "published": published, "shape": shape,
+            "label_counts": counts, "classes": classes, "channels": channels, "sheet": out});
+        if let (Some(Value::Object(own)), Value::Object(object)) = (parts.map(|parts| parts.json()), &mut object) {
+            object.extend(own);
+        }
         println!("{object}");
         return Ok(Ending::Done);
     }
@@ -307,9 +445,14 @@ fn print_images(arguments: &Show) -> Outcome {
         let name = if statistics.len() == 1 { "grey" } else { ["red", "green", "blue"][channel] };
         println!("  {name:<6} mean {mean:.4}  standard deviation {deviation:.4}  (of values 0 to 1)");
     }
-    for (label, count) in counts.iter().enumerate() {
-        let class = classes.get(label).map_or("", String::as_str);
-        println!("  class {label} {class:<12} {:>7}", grouped(*count as u64));
+    match parts {
+        Some(parts) => parts.print(&classes),
+        None => {
+            for (label, count) in counts.iter().enumerate() {
+                let class = classes.get(label).map_or("", String::as_str);
+                println!("  class {label} {class:<12} {:>7}", grouped(*count as u64));
+            }
+        }
     }
     let (width, height) = sheet.size();
     println!("contact sheet ({width} x {height}, a row for each class): {}", out.display());

@@ -154,15 +154,16 @@ impl What {
         let recipe = Recipe::find(&self.recipe)?;
         let flags = self.machine.flags(&recipe.scale(self.scale.as_deref())?.settings)?;
         let given = self.data.as_ref().map(|folder| format!("--data {}", folder.display()));
+        let data = match recipe.kind.abilities.data {
+            true => data_folder(self.data.as_deref())?,
+            false => self.data.clone(), // to be refused
+        };
         let request = Request {
             scale: self.scale.clone(),
             overrides: self.overrides.clone(),
             flags,
+            data: data.clone(),
             repeat: given.into_iter().collect(),
-        };
-        let data = match recipe.kind.abilities.data {
-            true => data_folder(self.data.as_deref())?,
-            false => self.data.clone(), // to be refused
         };
         let machine = pudica_lab::Machine {
             program: PROGRAM.into(),
@@ -198,6 +199,9 @@ pub fn list(arguments: &List) -> Outcome {
 pub fn show(arguments: &Show) -> Outcome {
     let (plan, machine) = arguments.what.plan()?;
     let (mut time, mut steps) = (None, None);
+    if arguments.no_estimate && plan.reads_own_files {
+        open(&plan, &machine)?; // what `run` refuses in the user's own files is refused here
+    }
     if !arguments.no_estimate {
         let experiment = open(&plan, &machine)?;
         let works = plan.runs.iter().map(|run| Ok(experiment.work(&run.settings)?.steps));
@@ -327,6 +331,7 @@ pub fn report(arguments: &Report) -> Outcome {
 fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
     let report = pudica_report::write_with(folder, plots)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
+    report.damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
     if !matches!(progress, Progress::Json) {
         let sweep = SweepFolder::open(folder)?;
         print_runs(Kind::find(&sweep.record().kind)?, &sweep.runs()?);

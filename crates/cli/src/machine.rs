@@ -9,7 +9,7 @@ pub struct Machine {
     /// cpu (all cores), cuda (the first NVIDIA GPU), or torch (the processor, through LibTorch; classifiers and grokking)
     #[arg(long, value_enum)]
     device: Option<DeviceName>,
-    /// Number type: f32; tf32, on a GPU, faster, factors of products rounded to 11 bits; or f64, slow, to see whether a result hangs on
+    /// Number type: f32; tf32, on a GPU, faster, factors of products rounded to 11 bits; or f64, slow, to check whether a result depends on
     /// rounding (Boolean functions)
     #[arg(long, value_enum)]
     dtype: Option<Dtype>,

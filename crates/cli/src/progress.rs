@@ -61,6 +61,14 @@ fn template(width: usize) -> &'static str {
     }
 }
 
+/// "3 min 5 s left".
+fn left(seconds_left: f64) -> String {
+    match seconds_left < 1.0 {
+        true => "less than 1 s left".into(),
+        false => format!("{} left", seconds(seconds_left)),
+    }
+}
+
 /// Says how far a sweep is whenever nothing was printed for a while, whether or not the experiment tells of itself.
 #[derive(Clone)]
 pub struct Pace(Arc<Mutex<State>>);
@@ -121,7 +129,7 @@ impl State {
         }
         self.last = now;
         self.pause = (2 * self.pause).min(LONGEST_PAUSE);
-        let left = self.seconds_left.map_or(String::new(), |left| format!(", {} left", seconds(left)));
+        let left = self.seconds_left.map_or(String::new(), |s| format!(", {}", left(s)));
         let so_far = seconds(now.duration_since(self.began).as_secs_f64());
         Some(format!("{:.0} % done after {so_far}{left}", self.done * 100.0))
     }
@@ -155,7 +163,7 @@ impl Observer for Progress {
             Event::Progress { label, step, steps, loss, done, seconds_left, .. } => match self {
                 Self::Bar(bar) => {
                     bar.set_position((done * 1000.0) as u64);
-                    let left = seconds_left.map_or(String::new(), |s| format!("{} left; ", seconds(s)));
+                    let left = seconds_left.map_or(String::new(), |s| format!("{}; ", left(s)));
                     let at = if *steps > 0 { format!(" {step}/{steps}") } else { String::new() };
                     let loss = if loss.is_finite() { format!(" loss {}", number(*loss)) } else { String::new() };
                     bar.set_message(format!("{left}{label}{at}{loss}"));
@@ -233,14 +241,15 @@ mod tests {
             Ok(())
         }
         fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write_str(&format!("{text}\n"))
+            self.write_str(text)
         }
         fn write_str(&self, text: &str) -> io::Result<()> {
-            self.written.lock().unwrap().push_str(text);
+            // Lines that fill the terminal end without a line break: each piece counts for itself.
+            self.written.lock().unwrap().push_str(&format!("{text}\n"));
             Ok(())
         }
         fn clear_line(&self) -> io::Result<()> {
-            self.write_str("\n")
+            Ok(())
         }
         fn flush(&self) -> io::Result<()> {
             Ok(())

@@ -13,7 +13,7 @@ use std::io::{IsTerminal, Write};
 
 /// Compute the spectrum of a network's kernel on the cube: which degrees it favours.
 ///
-/// Eigenvalues mu_k by degree and the share of the variance C(d,k) mu_k / sum, for infinitely wide MLPs (relu, erf) and linear
+/// Eigenvalues mu_k by degree and the fraction of the variance C(d,k) mu_k / sum, for infinitely wide MLPs (relu, erf) and linear
 /// attention to 512 dimensions; the exact attention kernel by its tokens to 14; finite networks, softmax attention and LSTM too, by
 /// their Jacobians to 12. Proposition 3.1 of Vasudeva et al. (2024), that mu falls along even and along odd degrees, is checked.
 #[derive(Args)]

@@ -100,6 +100,26 @@ fn expressions_tables_and_spectra_agree() {
     assert_eq!(coefficients[1], 0.75); // x3 is the least significant bit of S
 }
 
+/// What networks can learn can be analysed, written the same way.
+#[test]
+fn functions_are_written_as_targets_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("f.txt");
+    std::fs::write(&table, "00010111").unwrap();
+    let expected = json(&["majority", "--n", "3"]);
+    let table = format!("table:{}", table.display());
+    for arguments in
+        [&["expr:maj(x1, x2, x3)"][..], &["x1&x2|x1&x3|x2&x3"], &["threshold:n/2+1", "--n", "3"], &[&table, "--n", "3"]]
+    {
+        let found = json(arguments);
+        for key in ["n", "influences", "degree_profile", "sensitivity_histogram", "nonlinearity"] {
+            assert_eq!(found[key], expected[key], "{arguments:?}: {key}");
+        }
+    }
+    assert!(refused(&["threshold:n/3"]).contains("say how many variables"));
+    assert!(refused(&[&table, "--n", "4"]).contains("2^3 rows, but n=4"));
+}
+
 #[test]
 fn two_functions_compared() {
     let object = json(&["parity", "--n", "12", "--versus", "first"]);
@@ -126,13 +146,18 @@ fn names_expressions_and_tables_can_be_compared_with() {
 fn what_kind_of_function_it_is() {
     let found = json(&["--expr", "x1 & x2 ^ x3", "--n", "4", "--rho", "0.5,0.9"]);
     assert_eq!((&found["mean"], &found["nonlinearity"]), (&0.0.into(), &4.into()));
-    let flags =
-        ["balanced", "monotone", "unate", "symmetric", "linear", "affine"].map(|flag| &found["properties"][flag]);
-    assert_eq!(flags.map(|flag| flag.as_bool().unwrap()), [true, false, false, false, false, false]);
-    assert_eq!(found["properties"]["relevant_variables"], 3);
+    let flags = ["balanced", "monotone", "unate", "symmetric", "linear", "affine", "linear_threshold"];
+    let flags = flags.map(|flag| found[flag].as_bool().unwrap());
+    assert_eq!(flags, [true, false, false, false, false, false, false]);
+    assert_eq!(found["relevant_variables"], Value::from(vec![1, 2, 3]));
     assert_eq!(found["algebraic_normal_form"]["polynomial"], "x3 + x1 x2");
-    assert_eq!(found["algebraic_normal_form"]["degree"], 2);
-    let largest = found["largest_coefficients"].as_array().unwrap();
+    assert_eq!((&found["gf2_degree"], &found["variance"]), (&2.into(), &1.0.into()));
+    assert_eq!((&found["decision_tree_depth"], &found["fourier_entropy"]), (&3.into(), &2.0.into()));
+    assert_eq!((&found["correlation_immunity"], &found["resiliency"]), (&0.into(), &0.into()));
+    assert_eq!(found["chow_parameters"], Value::from(vec![0.0, 0.0, 0.0, 0.5, 0.0]));
+    // r(a) is not 0 for a = 0, x3, x4, x3 + x4 alone: 16 each.
+    assert_eq!((&found["absolute_indicator"], &found["sum_of_square_indicator"]), (&16.into(), &1024.0.into()));
+    let largest = found["top_coefficients"].as_array().unwrap();
     assert_eq!((largest.len(), &largest[0]["variables"], &largest[0]["value"]), (4, &vec![3].into(), &0.5.into()));
     let stabilities = found["noise_stability"].as_array().unwrap();
     assert_eq!((stabilities.len(), &stabilities[1]["rho"]), (2, &0.9.into()));
@@ -143,6 +168,57 @@ fn what_kind_of_function_it_is() {
     for part in ["x3 + x1 x2", "a 3-junta", "not monotone", "each bit of y that of x with probability 0.95", "x1 x3"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// f = x1 & x2 | x3 with x1 = 1 is x2 | x3: variables keep their names.
+#[test]
+fn restrictions_and_biased_bits() {
+    let found = json(&["x1 & x2 | x3", "--fix", "x1=1", "--p", "0.25", "--convention", "01"]);
+    assert_eq!((&found["n"], &found["free_variables"]), (&2.into(), &vec![2, 3].into()));
+    assert_eq!(found["relevant_variables"], Value::from(vec![2, 3]));
+    assert_eq!(found["algebraic_normal_form"]["polynomial"], "x2 + x3 + x2 x3");
+    assert_eq!(found["influences"], json(&["or", "--n", "2", "--convention", "01"])["influences"]);
+    let biased = &found["biased"];
+    assert_eq!((&biased["p"], &biased["mean"]), (&0.25.into(), &0.4375.into())); // 1 - 0.75^2
+    assert_eq!(biased["influences"], Value::from(vec![0.75 / 4.0; 2]));
+    let table = String::from_utf8(pudica(&["x1 & x2 | x3", "--fix", "x1=1", "--csv"]).stdout).unwrap();
+    assert!(table.lines().any(|line| line == "influences,x3,0.5,,"), "{table}");
+    let page = String::from_utf8(pudica(&["x1 & x2 | x3", "--fix", "x1=1", "--p", "0.25"]).stdout).unwrap();
+    for part in [
+        "x1 & x2 | x3 with x1=1, n = 2",
+        "free variables",
+        "x2 x3",
+        "with bits 1 at p = 0.25",
+        "f = 1 where x2 + x3 >= 1",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(json(&["majority", "--n", "3"])["biased"].is_null());
+    // Beyond tables: parity of 38 free bits.
+    assert_eq!(json(&["parity", "--n", "40", "--fix", "x1=1,x40=0"])["average_sensitivity"]["value"], 38.0);
+}
+
+#[test]
+fn as_many_coefficients_as_asked_for() {
+    let count = |top: &str| json(&["majority", "--n", "7", "--top", top])["top_coefficients"].as_array().unwrap().len();
+    assert_eq!((count("5"), count("20"), count("1000")), (5, 20, 64)); // all sets of odd size
+}
+
+#[test]
+fn latex_for_papers() {
+    let text = |arguments: &[&str]| String::from_utf8(pudica(arguments).stdout).unwrap();
+    let small = text(&["expr:x1 & x2", "--latex"]);
+    for part in [
+        r"expr:x1 \& x2, $n = 2$, $f \in \{+1, -1\}$",
+        r"$\mathbb{E}[f]$ & $0.5$ \\",
+        r"algebraic normal form & $x_{1} x_{2}$ \\",
+        r"linear threshold function & yes \\",
+        r"\[ f(x) = 0.5 + 0.5\,\chi_{\{1\}} + 0.5\,\chi_{\{2\}} - 0.5\,\chi_{\{1,2\}} \]",
+    ] {
+        assert!(small.contains(part), "{part}: {small}");
+    }
+    assert!(text(&["majority", "--n", "9", "--latex", "--top", "2"]).contains(r"+ \cdots \]"));
+    assert!(text(&["parity", "--n", "40", "--latex"]).contains(r"average sensitivity $\mathrm{as}_n(f)$ & $40$ $["));
 }
 
 #[test]
@@ -168,9 +244,12 @@ fn csv_has_one_number_per_line() {
         "influences,x3,0.5,,",
         "sensitivity_histogram,2,6,,",
         "degree_profile,3,0.25,,",
-        "largest_coefficients,x1 x2 x3,-0.5,,",
-        "properties,monotone,1,,",
-        "algebraic_normal_form,degree,2,,",
+        "top_coefficients,x1 x2 x3,-0.5,,",
+        "monotone,,1,,",
+        "relevant_variables,x2,1,,",
+        "gf2_degree,,2,,",
+        "threshold_weights,threshold,2,,",
+        "decision_tree_depth,,3,,",
         "versus,distance,0.25,,",
     ] {
         assert!(exact.lines().any(|found| found == line), "{line}: {exact}");
@@ -240,8 +319,17 @@ fn bad_input_gets_one_sentence() {
         (&["parity", "--n", "34"], "n=34 needs 64 GiB for the spectrum"),
         (
             &["parity", "--n", "40", "--measures", "degree"],
-            "only mean, average_sensitivity and influences can be sampled",
+            "only mean, variance, average_sensitivity and influences can be sampled",
         ),
+        (&["parity", "--n", "4", "--fix", "x5=1"], "there is no x5 to fix: n=4"),
+        (&["parity", "--n", "4", "--fix", "x1"], "write x3=1"),
+        (&["parity", "--n", "4", "--p", "1.5"], "--p 1.5 is no probability"),
+        (&["parity", "--n", "40", "--p", "0.5"], "leave out --p"),
+        (&["mean", "--n", "4", "--p", "0.5"], "--p is for Boolean functions"),
+        (&["parity", "--n", "4", "--top", "0"], "give a whole number from 1 to 100,000"),
+        (&["parity", "--n", "13", "--measures", "linear_threshold"], "n=13 is too large"),
+        (&["parity", "--n", "13", "--measures", "decision_tree_depth"], "n=13 is too large"),
+        (&["mean", "--n", "4", "--measures", "fourier_entropy"], "are for Boolean functions"),
         (&["parity", "--n", "40", "--method", "exact"], "too large for an exact truth table"),
         (&["--expr", "x1 & & x2"], "column 6"),
         (&["--table", table.to_str().unwrap()], "7 values, not 2^n"),

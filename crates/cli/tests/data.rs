@@ -1,29 +1,25 @@
 //! `pudica data` as a user runs it, on small files made here.
 
+mod common;
+
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn pudica(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));
-    command.arg("data").args(arguments).env_remove("PUDICA_DATA").output().unwrap()
+    common::pudica(Path::new("."), &[&["data"], arguments].concat())
 }
 
 fn text(arguments: &[&str]) -> String {
-    let output = pudica(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    common::printed(Path::new("."), &[&["data"], arguments].concat())
 }
 
 fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&text(&[arguments, &["--json"]].concat())).unwrap()
+    common::object(&[&["data"], arguments].concat())
 }
 
-/// Runs what must fail: exit code 2, and the sentence on stderr.
 fn refused(arguments: &[&str]) -> String {
-    let output = pudica(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+    common::refused(Path::new("."), &[&["data"], arguments].concat())
 }
 
 /// A folder with a small CIFAR-10 test file: `count` records, image `i` of class `i` modulo 10 and all pixels `20 i`.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{events, json, printed, pudica, refused, text};
+use common::{events, json, measures, printed, pudica, refused, run_folders, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -110,52 +110,94 @@ fn verdicts_end_a_run() {
     assert!(!printed(folder.path(), &["run", "tiny.toml", "train.steps=2"]).contains("published"));
 }
 
-#[cfg(unix)]
+/// An own function, from its file to its page.
 #[test]
-fn ctrl_c_saves_and_the_same_command_continues_to_the_same_numbers() {
+fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     let folder = folder();
-    let arguments = |out: &'static str| {
-        ["run", "tiny.toml", "train.steps=30000", "n=3", "target=parity", "--out", out, "--jobs", "1"]
-    };
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
-        .args(arguments("stopped"))
-        .current_dir(folder.path())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // Once the first run has begun, but well before both end.
-    let runs = folder.path().join("stopped/runs");
-    for _ in 0..400 {
-        if runs.is_dir() && std::fs::read_dir(&runs).unwrap().next().is_some() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(25));
+    let table = folder.path().join("my own.txt");
+    std::fs::write(&table, "01101001").unwrap();
+    let recipe =
+        TINY.replace("[\"parity\", \"first\"]", "[\"expr:maj(x1, x2, x3)\", \"table:my own.txt\", \"threshold:n-1\"]");
+    std::fs::write(folder.path().join("own.toml"), recipe.replace("grid.n = [3, 4]", "grid.n = 3")).unwrap();
+    let shown = printed(folder.path(), &["show", "own.toml", "--no-estimate"]);
+    assert!(shown.contains("target = expr:maj(x1,x2,x3), table:my own.txt#"), "{shown}");
+    let arguments = ["run", "own.toml", "--out", "out"];
+    let first = printed(folder.path(), &arguments);
+    for part in ["6 runs: 6 finished", "expr:maj(x1,x2,x3) seed=0", "table:my own.txt#", "threshold:n-1 seed=1"] {
+        assert!(first.contains(part), "{part}: {first}");
     }
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(130), "stopped before the end, with its own code");
-
-    let resumed = pudica(folder.path(), &arguments("stopped"));
-    assert!(resumed.status.success(), "{}", text(&resumed.stderr));
-    assert!(pudica(folder.path(), &arguments("straight")).status.success());
-    let rows = |out: &str| {
-        let table = std::fs::read_to_string(folder.path().join(out).join("results.csv")).unwrap();
-        let heading: Vec<String> = table.lines().next().unwrap().split(',').map(String::from).collect();
-        let measured = heading.iter().position(|name| name == "eval_loss").unwrap();
-        let seconds = heading.iter().position(|name| name == "seconds").unwrap();
-        table
-            .lines()
-            .skip(1)
-            .map(|line| {
-                let cells =
-                    line.split(',').enumerate().filter(|(i, _)| *i != seconds).map(|(_, cell)| cell.to_string());
-                assert!(!line.split(',').nth(measured).unwrap().is_empty());
-                cells.collect::<Vec<_>>()
-            })
-            .collect::<Vec<_>>()
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("expr:maj(x1,x2,x3)") && page.contains("threshold:n-1"));
+    let runs = run_folders(&folder.path().join("out"));
+    for name in runs.iter().map(|run| run.file_name().unwrap().to_string_lossy()) {
+        assert!(name.len() == 12 && name.bytes().all(|byte| byte.is_ascii_hexdigit()), "{name}");
+    }
+    // What a network has learnt can be analysed.
+    let run = &runs[0];
+    let learnt = format!("run:{}", run.display());
+    let analysed: Value = serde_json::from_str(&printed(folder.path(), &["boolean", &learnt, "--json"])).unwrap();
+    let summary = json(&run.join("summary.json"));
+    assert_eq!((analysed["n"].as_u64(), analysed["method"].as_str()), (Some(3), Some("exact")));
+    assert_eq!(analysed["average_sensitivity"], summary["measures"]["average_sensitivity"]);
+    // Two ways of writing the majority of three bits are learnt alike.
+    let results = std::fs::read_to_string(folder.path().join("out/results.csv")).unwrap();
+    let losses = |target: &str| -> Vec<String> {
+        let heading: Vec<&str> = results.lines().next().unwrap().split(',').collect();
+        let from_end = heading.len() - heading.iter().position(|name| *name == "eval_loss").unwrap();
+        let cell = |line: &str| line.rsplit(',').nth(from_end - 1).unwrap().to_string();
+        results.lines().filter(|line| line.contains(target)).map(cell).collect()
     };
-    assert_eq!(rows("stopped"), rows("straight"));
+    assert_eq!(losses("maj(").len(), 2);
+    assert_eq!(losses("maj("), losses("threshold:n-1"));
+
+    let again = printed(folder.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(events(&again)[0]["finished"], 6);
+    std::fs::write(&table, "01101000").unwrap();
+    let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
+    let sentence = refused(&arguments);
+    assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
+    std::fs::remove_file(&table).unwrap();
+    for command in ["run", "show"] {
+        let sentence = refused(&[command, "own.toml"]);
+        assert!(sentence.contains("target: cannot read my own.txt: No such file or directory"), "{sentence}");
+    }
+    assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
+}
+
+/// Files that were cut behind its back: a finished run is made again, and a report says what it left out.
+#[test]
+fn a_finished_run_whose_files_were_cut_is_noticed_and_made_again() {
+    let folder = folder();
+    let run = ["run", "tiny.toml", "target=parity", "n=3", "--out", "out"];
+    printed(folder.path(), &run);
+    let out = folder.path().join("out");
+    let (runs, expected) = (run_folders(&out), measures(&out));
+    let metrics = runs[0].join("metrics.jsonl");
+    let whole = std::fs::read(&metrics).unwrap();
+    let weights = runs[1].join("weights.safetensors");
+    for damaged in [Some(&whole[..whole.len() / 2]), Some(b"garbage"), None] {
+        match damaged {
+            Some(bytes) => std::fs::write(&metrics, bytes).unwrap(),
+            None => std::fs::remove_file(&metrics).unwrap(),
+        }
+        let report = pudica(folder.path(), &["report", "out"]);
+        assert!(text(&report.stderr).contains("is left out: metrics.jsonl has"), "{}", text(&report.stderr));
+        assert!(text(&report.stdout).contains("1 not made yet"), "{}", text(&report.stdout));
+        let again = pudica(folder.path(), &run);
+        assert!(text(&again.stderr).contains("lines; it is made again"), "{}", text(&again.stderr));
+        assert_eq!(measures(&out), expected);
+        let lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines(&std::fs::read(&metrics).unwrap()), lines(&whole));
+    }
+    let kept = std::fs::read(&weights).unwrap();
+    std::fs::write(&weights, &kept[..100]).unwrap();
+    let again = pudica(folder.path(), &run);
+    assert!(text(&again.stderr).contains("weights.safetensors has 100 of its"), "{}", text(&again.stderr));
+    assert!(std::fs::read(&weights).unwrap() == kept);
+    // Weights that somebody deleted for their size are not missed.
+    std::fs::remove_file(&weights).unwrap();
+    let again = pudica(folder.path(), &[&run[..], &["--json"]].concat());
+    assert!(events(&text(&again.stdout)).iter().all(|event| event["event"] != "run_started"));
 }
 
 /// What a crash leaves: a group killed at any moment, with whatever was on the disk then.
@@ -180,13 +222,9 @@ fn a_killed_group_continues_to_the_same_numbers() {
     }
     assert!(pudica(folder.path(), &arguments("killed")).status.success());
     assert!(pudica(folder.path(), &["run", "tiny.toml", "train.steps=3000", "n=3", "--out", "alone"]).status.success());
-    let measures = |out: &str| -> Vec<Value> {
-        let mut runs: Vec<_> = std::fs::read_dir(folder.path().join(out).join("runs")).unwrap().collect();
-        runs.sort_by_key(|run| run.as_ref().unwrap().file_name());
-        runs.into_iter().map(|run| json(&run.unwrap().path().join("summary.json"))["measures"].clone()).collect()
-    };
-    assert_eq!(measures("killed").len(), 4);
-    assert_eq!(measures("killed"), measures("alone"));
+    let [killed, alone] = ["killed", "alone"].map(|out| measures(&folder.path().join(out)));
+    assert_eq!(killed.len(), 4);
+    assert_eq!(killed, alone);
 }
 
 #[test]

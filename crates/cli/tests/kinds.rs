@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::{events, json, printed, pudica, refused, text};
+use common::{events, json, printed, pudica, refused, run_folders, send, started, text};
 use pudica_data::images::{Images, Shape, write_npy};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Of each kind a tiny recipe of two runs that differ in a setting of their own: kind, settings, the axis, and a word of its page.
 const KINDS: [(&str, &str, &str, &str); 5] = [
@@ -60,9 +59,6 @@ fn folder() -> tempfile::TempDir {
 
 /// Of every run its id, its measures, its metrics without times, and a digest of its weights.
 fn numbers(folder: &Path, out: &str) -> Vec<(String, Value, String, u64)> {
-    let mut runs: Vec<_> =
-        std::fs::read_dir(folder.join(out).join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
-    runs.sort();
     let of = |run: std::path::PathBuf| {
         let summary = json(&run.join("summary.json"));
         let weights = std::fs::read(run.join("weights.safetensors")).unwrap_or_default();
@@ -72,7 +68,7 @@ fn numbers(folder: &Path, out: &str) -> Vec<(String, Value, String, u64)> {
         let id = run.file_name().unwrap().to_string_lossy().into_owned();
         (id, summary["measures"].clone(), Value::from(metrics).to_string(), digest)
     };
-    runs.into_iter().map(of).collect()
+    run_folders(&folder.join(out)).into_iter().map(of).collect()
 }
 
 #[test]
@@ -289,21 +285,10 @@ fn ctrl_c_saves_runs_of_every_kind_and_the_same_command_continues_to_the_same_nu
     for (kind, overrides) in longer {
         let recipe = format!("{kind}.toml");
         let arguments = |out: &'static str| [&["run", recipe.as_str(), "--out", out], overrides].concat();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pudica"))
-            .args(arguments("stopped"))
-            .current_dir(folder.path())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let begun = || std::fs::read_dir(folder.path().join("stopped/runs")).ok()?.next();
-        for _ in 0..400 {
-            if begun().is_some() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        std::thread::sleep(Duration::from_millis(60));
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));
+        command.args(arguments("stopped")).current_dir(folder.path()).stderr(Stdio::null());
+        let mut child = started(&mut command, &folder.path().join("stopped"));
+        send("INT", &child);
         let code = child.wait().unwrap().code();
         assert_eq!(code, Some(130), "{kind}: stopped before the end, with its own code");
         let resumed = pudica(folder.path(), &arguments("stopped"));

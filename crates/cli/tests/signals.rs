@@ -3,10 +3,12 @@
 
 #![cfg(unix)]
 
-use std::fs;
+mod common;
+
+use common::{measures, send, started};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Two runs of some seconds.
@@ -33,37 +35,10 @@ fn command(folder: &Path, out: &str) -> Command {
     command
 }
 
-/// Starts a sweep and waits until its first run is at work.
-fn started(mut command: Command, out: &Path) -> Child {
-    let child = command.spawn().unwrap();
-    for _ in 0..2400 {
-        if fs::read_dir(out.join("runs")).is_ok_and(|mut runs| runs.next().is_some()) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(25));
-    }
-    std::thread::sleep(Duration::from_millis(100));
-    child
-}
-
-fn send(signal: &str, child: &Child) {
-    assert!(Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap().success());
-}
-
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("slow.toml"), SLOW).unwrap();
+    std::fs::write(folder.path().join("slow.toml"), SLOW).unwrap();
     folder
-}
-
-/// What was measured, run by run.
-fn measures(out: &Path) -> Vec<serde_json::Value> {
-    let mut runs: Vec<_> = fs::read_dir(out.join("runs")).unwrap().map(|run| run.unwrap().path()).collect();
-    runs.sort();
-    let summary = |run: &std::path::PathBuf| -> serde_json::Value {
-        serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
-    };
-    runs.iter().map(|run| summary(run)["measures"].clone()).collect()
 }
 
 #[test]
@@ -74,7 +49,7 @@ fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
     assert_eq!(expected.len(), 2);
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
         let out = folder.path().join(signal);
-        let child = started(command(folder.path(), signal), &out);
+        let child = started(&mut command(folder.path(), signal), &out);
         send(signal, &child);
         let output = child.wait_with_output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
@@ -95,7 +70,7 @@ fn a_second_signal_of_the_same_kind_does_not_wait() {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = command(folder.path(), "out");
     command.stderr(writer.try_clone().unwrap());
-    let mut child = started(command, &folder.path().join("out"));
+    let mut child = started(&mut command, &folder.path().join("out"));
     let filler = std::thread::spawn(move || {
         let mut writer = writer;
         while writer.write_all(b".").is_ok() {} // by bytes, so that not one is left free
@@ -128,7 +103,7 @@ fn under_nohup_a_closed_terminal_is_ignored() {
     let mut nohup = Command::new("nohup");
     nohup.arg(env!("CARGO_BIN_EXE_pudica")).args(["run", "slow.toml", "--jobs", "1", "--out", "out"]);
     nohup.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = started(nohup, &folder.path().join("out"));
+    let child = started(&mut nohup, &folder.path().join("out"));
     send("HUP", &child);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

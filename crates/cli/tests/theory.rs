@@ -1,29 +1,17 @@
 //! `pudica construct` and `pudica bounds` as a user runs them.
 
+mod common;
+
+use common::object as json;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn pudica(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pudica")).args(arguments).output().unwrap()
-}
 
 fn text(arguments: &[&str]) -> String {
-    let output = pudica(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    common::printed(Path::new("."), arguments)
 }
 
-fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&text(&[arguments, &["--json"]].concat())).unwrap()
-}
-
-/// Runs what must fail: exit code 2, nothing on stdout, and the sentence on stderr.
 fn refused(arguments: &[&str]) -> String {
-    let output = pudica(arguments);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    assert!(output.stdout.is_empty(), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+    common::refused(Path::new("."), arguments)
 }
 
 /// A construction saved where tests may write.

@@ -6,6 +6,7 @@
 //! - [`ModularTask`]: a table of modular arithmetic, of which a part is seen.
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Split`]: the part of a data set that networks are trained on, or tested on.
+//! - [`Divided`], [`Division`], [`digest`]: own data in two parts, divided by seed where they are not, and their identity.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 //! - [`corruptions`]: those of CIFAR-10-C, seeded.
 //! - [`sources`]: where the data sets are published.
@@ -17,9 +18,11 @@ pub mod corruptions;
 mod error;
 pub mod images;
 mod modular;
+mod own;
 pub mod sources;
 mod split;
 mod stream;
+mod tables;
 mod target;
 mod task;
 #[cfg(feature = "text")]
@@ -30,9 +33,10 @@ mod training_set;
 pub use bits::Bits;
 pub use error::{DataError, FileError, FileResult};
 pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
+pub use own::{Divided, Division, digest};
 pub use split::Split;
 pub use stream::Stream;
-pub use target::{Target, prefix_parities};
+pub use target::{Target, Written, prefix_parities};
 pub use task::{Batch, Task};
 pub use tokens::{TokenKind, TokenSet, TokenTask};
 pub use training_set::TrainingSet;

@@ -3,29 +3,72 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pudica_boolean::{BooleanFunction, Function, Named, RealFunction, TruthTable};
+use pudica_boolean::analysis::Subject;
+use pudica_boolean::files::Table;
+use pudica_boolean::table::RealTable;
+use pudica_boolean::{BooleanFunction, Expression, Function, Given, Named, RealFunction, TruthTable};
 
 use crate::bits::cube_row;
-use crate::{Bits, DataError, TrainingSet};
+use crate::{Bits, DataError, TrainingSet, tables};
 
-/// A function of n bits with values in {0, 1} (`mean`: in [0, 1]), as the paper's code trains against them.
+/// A function of n bits with values in {0, 1} (`mean`: in [0, 1]; own tables: any), as the paper's code trains against them.
 #[derive(Clone)]
 pub struct Target {
     name: String,
     function: Arc<Function>,
+    rule: Rule,
+}
+
+/// What is known about a target beside its values.
+#[derive(Clone)]
+enum Rule {
+    Named(Named),
+    Expression(Expression),
+    Table,
+}
+
+/// A target as settings keep it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Read again, it is the same target and no other: a table is named with the digest of its file.
+    pub text: String,
+    /// The bits of its strings, where it says so itself.
+    pub n: Option<usize>,
 }
 
 impl Target {
-    /// The target of this name on strings of `n` bits: any function of `pudica-boolean`'s catalogue (`parity`, `majority`,
-    /// `first`, `mean`, `random:SEED`, `kparity:K`, ...). Unknown names are errors that suggest the nearest.
+    /// The target of this name on strings of `n` bits: whatever [`Given`] reads. That is any function of `pudica-boolean`'s catalogue
+    /// (`parity`, `majority`, `first`, `mean`, `random:SEED`, `kparity:n/2`, ...), an expression (`expr:x1 & x2`) or the table of a file
+    /// (`table:f.npy`). Unknown names are errors that suggest the nearest.
     pub fn parse(name: &str, n: usize) -> Result<Self, DataError> {
-        let function = name.parse::<Named>()?.at(n)?;
-        Ok(Self { name: name.to_string(), function: Arc::new(function) })
+        let given: Given = name.parse()?;
+        let (function, rule) = match &given {
+            Given::Table(file) => (tables::read(file, Some(n))?.function, Rule::Table),
+            Given::Expression(expression) => (at(&given, n)?, Rule::Expression(expression.clone())),
+            Given::Named(text) => (at(&given, n)?, Rule::Named(Named::parse(text, Some(n))?)),
+        };
+        Ok(Self { name: name.to_string(), function, rule })
     }
 
-    /// A target given by its truth table.
-    pub fn from_table(name: &str, table: TruthTable) -> Self {
-        Self { name: name.to_string(), function: Arc::new(Function::Boolean(Box::new(table))) }
+    /// How a target is written into settings. The file of a table is read.
+    pub fn written(name: &str) -> Result<Written, DataError> {
+        let mut given: Given = name.parse()?;
+        let n = match &mut given {
+            Given::Named(text) => Named::parse(text, None).ok().and_then(|named| named.natural_variables()),
+            Given::Expression(expression) => Some(expression.least_variables()),
+            Given::Table(file) => {
+                let table = tables::read(file, None)?;
+                file.digest = Some(table.digest);
+                Some(variables(&table.function))
+            }
+        };
+        Ok(Written { text: given.to_string(), n })
+    }
+
+    /// A target given by its values on all strings.
+    pub fn from_table(name: &str, table: impl Into<Table>) -> Self {
+        let function = Arc::new(Subject::Table(table.into()).into_function());
+        Self { name: name.to_string(), function, rule: Rule::Table }
     }
 
     /// A function that agrees with `self` on the training set and is uniformly random elsewhere; `seed` names it.
@@ -43,12 +86,24 @@ impl Target {
         &self.name
     }
 
+    /// The function of the catalogue that it is, its parameter a number.
+    pub fn named(&self) -> Option<Named> {
+        if let Rule::Named(named) = self.rule { Some(named) } else { None }
+    }
+
+    /// The expression that it is given by.
+    pub fn expression(&self) -> Option<&Expression> {
+        if let Rule::Expression(expression) = &self.rule { Some(expression) } else { None }
+    }
+
+    /// Whether both have their values from one place in memory, as two runs that learn the table of one file do.
+    pub fn shares_values_with(&self, other: &Target) -> bool {
+        Arc::ptr_eq(&self.function, &other.function)
+    }
+
     /// Bits in its strings.
     pub fn n(&self) -> usize {
-        match &*self.function {
-            Function::Boolean(f) => f.variables(),
-            Function::Real(f) => f.variables(),
-        }
+        variables(&self.function)
     }
 
     /// Whether all its values are 0 or 1.
@@ -64,6 +119,17 @@ impl Target {
         }
     }
 
+    /// The values on all strings, in the order of a truth table.
+    pub fn values(&self) -> Result<Vec<f32>, DataError> {
+        Ok(match &*self.function {
+            Function::Boolean(f) => {
+                let table = f.table()?;
+                (0..table.rows()).map(|row| f32::from(u8::from(table.get(row)))).collect()
+            }
+            Function::Real(f) => RealTable::of(f.as_ref())?.values().iter().map(|value| *value as f32).collect(),
+        })
+    }
+
     /// The labels of a batch, one for each string.
     pub fn labels(&self, strings: &Bits) -> Result<Vec<f32>, DataError> {
         if strings.n() != self.n() {
@@ -73,6 +139,17 @@ impl Target {
             Function::Boolean(f) => boolean_labels(f.as_ref(), strings),
             Function::Real(f) => real_labels(f.as_ref(), strings),
         })
+    }
+}
+
+fn at(given: &Given, n: usize) -> Result<Arc<Function>, DataError> {
+    Ok(Arc::new(given.at(Some(n))?.into_function()))
+}
+
+fn variables(function: &Function) -> usize {
+    match function {
+        Function::Boolean(f) => f.variables(),
+        Function::Real(f) => f.variables(),
     }
 }
 
@@ -156,6 +233,48 @@ mod tests {
             assert_eq!(majority[row], f32::from(ones > 35));
             assert_eq!(mean[row], ones as f32 / 70.0);
         }
+    }
+
+    #[test]
+    fn own_functions_are_targets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.npy");
+        let file = format!("table:{}", path.display());
+        let save = |values: &[f64]| {
+            let mut bytes = Vec::new();
+            pudica_boolean::npy::write_f64(&mut bytes, values.len() as u64, values.iter().copied()).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+        };
+        assert_eq!(values("expr:x1 & x2 | x3", 3), [0., 1., 0., 1., 0., 1., 1., 1.]);
+        assert_eq!(values("threshold:n-1", 3), values("majority", 3));
+        let real = [0.5, -2.0, 3.25, 0.0];
+        save(&real);
+        assert_eq!(values(&file, 2), real.map(|value| value as f32));
+        let (one, other) = (Target::parse(&file, 2).unwrap(), Target::parse(&file, 2).unwrap());
+        assert!(!one.is_boolean() && one.shares_values_with(&other), "a file is read once");
+        assert_eq!(one.values().unwrap(), values(&file, 2));
+
+        let written = Target::written(&file).unwrap();
+        assert_eq!(written.n, Some(2));
+        assert_eq!(values(&written.text, 2), values(&file, 2));
+        save(&[0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+        assert_eq!(values(&file, 3), values("parity", 3));
+        assert_ne!(Target::written(&file).unwrap().text, written.text);
+        let refusal = Target::parse(&written.text, 2).unwrap_err().to_string();
+        assert!(refusal.contains("it has changed since"), "{refusal}");
+        let refusal = Target::parse(&file, 4).unwrap_err().to_string();
+        assert!(refusal.contains("2^3 rows, but n=4"), "{refusal}");
+        let folder = format!("table:{}", folder.path().display());
+        assert!(Target::written(&folder).unwrap_err().to_string().contains("not a file"));
+    }
+
+    #[test]
+    fn targets_are_written_as_they_are_read() {
+        let written = |name| Target::written(name).unwrap();
+        assert_eq!(written("dictator:1"), Written { text: "dictator:1".into(), n: None });
+        assert_eq!(written("address:2"), Written { text: "address:2".into(), n: Some(6) });
+        assert_eq!(written("kparity: n / 2"), Written { text: "kparity:n/2".into(), n: None });
+        assert_eq!(written("x1 & x4"), Written { text: "expr:x1&x4".into(), n: Some(4) });
     }
 
     #[test]

@@ -91,11 +91,11 @@ fn folders_of_pictures() {
         put(folder.path(), name, &png(SMALL, &pixels[image * 18..][..18]));
     }
     put(folder.path(), "dog/notes.txt", b"not a picture");
-    let found = read_folder(folder.path()).unwrap();
+    let found = read_folder(folder.path(), 0).unwrap();
     assert_eq!((found.classes, found.images.labels()), (vec!["cat".into(), "dog".into()], &[0, 0, 1][..]));
     assert_eq!(found.images.pixels(), pixels);
     put(folder.path(), "dog/b.png", &png(Shape { height: 3, width: 2, channels: 3 }, &pixels[..18]));
-    let error = read_folder(folder.path()).unwrap_err().to_string();
+    let error = read_folder(folder.path(), 0).unwrap_err().to_string();
     assert!(error.contains("b.png: this picture is 3 x 2 x 3, those before it 2 x 3 x 3"), "{error}");
 }
 
@@ -160,7 +160,7 @@ fn wrong_files_are_told_with_the_place() {
     assert!(npy_error(&npy("(1, 2, 3, 4)", &[0; 24])).contains("4 channels"));
     let error = read_any(&put(folder, "a.txt", b"")).unwrap_err().to_string();
     assert!(error.contains("not a kind known here"), "{error}");
-    assert!(read_folder(folder).unwrap_err().to_string().contains("0 folders inside"));
+    assert!(read_folder(folder, 0).unwrap_err().to_string().contains("0 folders inside"));
     assert!(read_cifar(&folder.join("absent.bin")).unwrap_err().to_string().contains("absent.bin: cannot be read"));
 }
 
@@ -203,7 +203,7 @@ fn a_contact_sheet_shows_the_pixels() {
     let path = folder.path().join("class/sheet.png");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     sheet.write_png(&path).unwrap();
-    let read = read_folder(folder.path()).unwrap().images;
+    let read = read_folder(folder.path(), 0).unwrap().images;
     let pixel = |y: usize, x: usize| &read.pixels()[(y * 30 + x) * 3..][..3];
     assert_eq!((pixel(0, 0), pixel(2, 2), pixel(5, 5)), (&[255; 3][..], &[18, 19, 20][..], &[18, 19, 20][..]));
     // Second row: class 1, its second image (number 2), lower right pixel.
@@ -221,10 +221,10 @@ fn damaged_jpegs_are_refused() {
     fs::create_dir(folder.path().join("class")).unwrap();
     let whole = include_bytes!("fixtures/picture.jpg");
     fs::write(&path, whole).unwrap();
-    assert_eq!(read_folder(folder.path()).unwrap().images.shape(), Shape { height: 32, width: 32, channels: 3 });
+    assert_eq!(read_folder(folder.path(), 0).unwrap().images.shape(), Shape { height: 32, width: 32, channels: 3 });
     for end in (0..whole.len()).filter(|end| end % 9 == 0 || end + 60 > whole.len()) {
         fs::write(&path, &whole[..end]).unwrap();
-        let error = read_folder(folder.path()).map(|_| end).expect_err("a part of a picture was read").to_string();
+        let error = read_folder(folder.path(), 0).map(|_| end).expect_err("a part of a picture was read").to_string();
         assert!(error.contains("picture.jpg"), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! The GPU engine against the reference networks. Without a GPU these tests say so and pass.
 
+use pudica_boolean::memory::Array;
+use pudica_boolean::table::RealTable;
 use pudica_data::{Bits, Stream, Target, Task, TrainingSet};
 use pudica_ensemble::{Engine, Member, Noise, NoisyResponse, Precision, Shape, Strings, gpu, gpu_replicas, reference};
 use pudica_nn::{AdamWConfig, Architecture, Embed, EncoderConfig, TrainingState};
@@ -7,7 +9,7 @@ use pudica_nn::{AdamWConfig, Architecture, Embed, EncoderConfig, TrainingState};
 /// One network.
 fn member(shape: &Shape, target: &str, seed: u64, adamw: AdamWConfig, set: Option<usize>, start: Start) -> Member {
     let n = shape.encoder.n;
-    let mut task = Task::new(Target::parse(target, n).unwrap());
+    let mut task = Task::new(if target == REAL { real_table(n) } else { Target::parse(target, n).unwrap() });
     if let Some(size) = set {
         task = task.with_training_set(TrainingSet::draw(size, n, seed).unwrap());
     }
@@ -23,6 +25,14 @@ fn member(shape: &Shape, target: &str, seed: u64, adamw: AdamWConfig, set: Optio
         weights.data_mut()[queries_and_keys].iter_mut().for_each(|weight| *weight *= 4.0);
     }
     Member { task, seed, adamw, state: TrainingState::new(weights) }
+}
+
+/// Stands for a table of real values.
+const REAL: &str = "real";
+
+fn real_table(n: usize) -> Target {
+    let values: Vec<f64> = (0..1 << n).map(|row| f64::from(row).sin()).collect();
+    Target::from_table(REAL, RealTable::new(n, Array::from(&values[..]), f64::EPSILON).unwrap())
 }
 
 /// Where networks start: as runs do; moved, since biases of 0 and scales of 1 hide mistakes; or moved and with attention so sharp that the
@@ -79,8 +89,12 @@ impl Case {
         }
         // Beyond 24 bits there is no random function on the GPU.
         let last = if self.shape.encoder.n <= 24 { "random:3" } else { "kparity:5" };
+        // Longer expressions are computed step by step, and there are no longer tables.
+        let n = self.shape.encoder.n;
+        let expression = format!("expr:maj(x1,!x{n},x{}) ^ x1 & x{n} | 0", n.div_ceil(2));
+        let real = if n <= 24 { REAL } else { "kparity:n/2" };
         let one = |(seed, target)| with(target, seed, 1e-4 * (1.0 + seed as f64), 0.1 * seed as f64);
-        (0..).zip(targets.into_iter().chain([last])).map(one).collect()
+        (0..).zip(targets.into_iter().chain([last, &expression, real])).map(one).collect()
     }
 
     fn name(&self) -> String {

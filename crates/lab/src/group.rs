@@ -278,6 +278,7 @@ impl Group<'_> {
             }),
             measures: measured.measures,
             detail: measured.detail,
+            files: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, OwnFiles};
 use crate::recipe::axis::{Axis, Values};
 use crate::recipe::{Override, Recipe, Scale, Sweep};
 use crate::settings::Settings;
@@ -28,6 +28,8 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Settings changed by flags: the flag as typed (`--dtype f64`), and the same as an override (`compute.dtype=f64`).
     pub flags: Vec<(String, String)>,
+    /// The folder with the data sets, where runs may read files of the user's own.
+    pub data: Option<PathBuf>,
     /// Flags that change no setting but are needed to repeat the command, such as `--data DIR`.
     pub repeat: Vec<String>,
 }
@@ -45,6 +47,8 @@ pub struct Plan {
     pub swept: Vec<String>,
     /// The runs.
     pub runs: Vec<PlannedRun>,
+    /// Whether runs read files of the user's own.
+    pub reads_own_files: bool,
 }
 
 /// One run of a plan.
@@ -76,7 +80,7 @@ impl Plan {
             change.apply(&mut scale)?;
         }
         let mut runs: Vec<PlannedRun> = Vec::new();
-        let mut used = Used::new(recipe.kind);
+        let mut used = Used::new(recipe.kind, request.data.clone());
         for sweep in &scale.sweeps {
             let new = expand(&scale, sweep, &runs, &mut used).map_err(|error| in_sweep(recipe, sweep, error))?;
             runs.extend(new);
@@ -90,7 +94,8 @@ impl Plan {
         swept.retain(|key| scale.sweeps.iter().any(|sweep| sweep.decides(key)));
         let labels = labels(recipe.kind, &all, &swept);
         runs.iter_mut().zip(labels).for_each(|(run, label)| run.label = label);
-        Ok(Plan { recipe: recipe.clone(), scale: scale.name, request: request.clone(), swept, runs })
+        let reads_own_files = used.files.any();
+        Ok(Plan { recipe: recipe.clone(), scale: scale.name, request: request.clone(), swept, runs, reads_own_files })
     }
 
     /// What its runs are.
@@ -167,12 +172,22 @@ pub fn labels(kind: &Kind, runs: &[&Settings], keys: &[String]) -> Vec<String> {
     let names: Vec<String> = order.iter().map(short).collect();
     let label = |settings: &&Settings| {
         let word = |(key, name): (&&str, &String)| match settings.get(key) {
-            Ok(Value::String(text)) if kind.naming.contains(key) => text.clone(),
-            _ => format!("{name}={}", settings.text(key)),
+            Ok(Value::String(text)) if kind.naming.contains(key) => brief(text),
+            _ => format!("{name}={}", brief(&settings.text(key))),
         };
         order.iter().zip(&names).map(word).collect::<Vec<_>>().join(" ")
     };
     runs.iter().map(label).collect()
+}
+
+/// A text that fits in a line with others: a long one is cut, and told from its like by digits of its hash.
+fn brief(text: &str) -> String {
+    const LONGEST: usize = 48;
+    if text.chars().count() <= LONGEST {
+        return text.into();
+    }
+    let digest = Sha256::digest(text.as_bytes());
+    format!("{}#{:02x}{:02x}", pudica_boolean::shortened(text, LONGEST - 8), digest[0], digest[1])
 }
 
 fn in_sweep(recipe: &Recipe, sweep: &Sweep, error: Error) -> Error {
@@ -223,16 +238,18 @@ struct Used {
     /// The keys that were given and dropped, in how many runs.
     dropped: HashMap<String, usize>,
     runs: usize,
+    /// The user's own files that runs read.
+    files: OwnFiles,
 }
 
 impl Used {
-    fn new(kind: &'static Kind) -> Used {
-        Used { kind, defaults: kind.defaults(), dropped: HashMap::new(), runs: 0 }
+    fn new(kind: &'static Kind, data: Option<PathBuf>) -> Used {
+        Used { kind, defaults: kind.defaults(), dropped: HashMap::new(), runs: 0, files: OwnFiles::new(data) }
     }
 
     /// The settings of a run as they are computed with, from those that were given.
     fn resolve(&mut self, given: &Settings) -> Result<Settings> {
-        let resolved = self.kind.resolve(given)?;
+        let resolved = (self.kind.settings.identify)(self.kind.resolve(given)?, &mut self.files)?;
         self.runs += 1;
         for key in given.keys() {
             let (asked, found) = (given.get(&key)?, resolved.get(&key)?);
@@ -271,7 +288,12 @@ fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &
             };
             drawn.set(&axis.key, value)?;
         }
-        for_each_grid_point(&sweep.grid, drawn, &mut |settings| {
+        for_each_grid_point(&sweep.grid, drawn, &mut |mut settings| {
+            for (key, value) in (used.kind.settings.implied)(&settings)? {
+                if !scale.given.iter().any(|given| given == key) && !sweep.decides(key) {
+                    settings.set(key, value)?;
+                }
+            }
             let settings = used.resolve(&settings)?;
             runs.push(PlannedRun {
                 id: used.kind.id(&settings)?,

@@ -51,6 +51,13 @@ impl Settings {
         }
     }
 
+    /// Adds a number that is left out of the JSON at its default.
+    pub(crate) fn or_insert_number(&mut self, table: &str, name: &str, number: impl Into<Value>) {
+        if self.tree[table].get(name).is_none() {
+            self.tree[table][name] = number.into();
+        }
+    }
+
     /// The dotted names of all settings, in the order of definition.
     pub fn keys(&self) -> Vec<String> {
         flatten(&self.tree).into_iter().map(|(key, _)| key).collect()

@@ -97,6 +97,10 @@ fn a_classifier_learns_is_measured_and_is_not_repeated() {
         let summary = run.summary.as_ref().unwrap();
         assert_eq!(summary.measure("sensitivity"), Some(number(last, "sensitivity")));
         assert_eq!(summary.measure("test_accuracy"), Some(number(last, "test_accuracy")));
+        // Half of the images are of each class, and most are found: no class has much more than half.
+        assert!((0.5..0.6).contains(&number(last, "train_largest_class_fraction")), "{last:?}");
+        assert_eq!(summary.measure("test_largest_class_fraction"), Some(number(last, "test_largest_class_fraction")));
+        assert_eq!(summary.measure("train_majority_fraction"), Some(0.5));
         assert_eq!(summary.detail["data"]["train"]["images"], 60);
         assert_eq!(run.settings.text("model.kind"), "mlp");
     }
@@ -274,8 +278,41 @@ fn a_run_does_not_go_on_with_other_data() {
 }
 
 #[test]
+fn other_files_make_other_runs_wherever_they_lie() {
+    let (data, moved) = (data(), tempfile::tempdir().unwrap());
+    let own = |folder: &Path| plan(folder, &["seed=0"]).runs[0].settings.text("data.content");
+    let first = own(data.path());
+    assert_eq!(first.len(), 16);
+    for split in ["train", "test"] {
+        std::fs::create_dir(moved.path().join(split)).unwrap();
+        for file in ["images.npy", "labels.npy"] {
+            std::fs::copy(data.path().join(split).join(file), moved.path().join(split).join(file)).unwrap();
+        }
+    }
+    assert_eq!(own(moved.path()), first, "the same files elsewhere");
+    let id = || plan(data.path(), &["seed=0"]).runs[0].id.clone();
+    let before = id();
+    std::fs::write(data.path().join("notes.txt"), "not read").unwrap();
+    assert_eq!(id(), before);
+    let labels = data.path().join("train/labels.npy");
+    let mut bytes = std::fs::read(&labels).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&labels, bytes).unwrap();
+    assert_ne!(id(), before);
+    let refused = plan_of(&recipe(data.path()), None, &[&format!("data.content={first}")]).unwrap_err().to_string();
+    assert!(refused.contains("data.content: the files of") && refused.contains(&first), "{refused}");
+    // A known data set has no such settings, and its ids are as they were.
+    let known = |overrides: &[&str]| plan_of(&recipe(Path::new("mnist")), None, &[&["seed=0"], overrides].concat());
+    assert_eq!(known(&[]).unwrap().runs[0].settings.text("data.content"), "");
+    for given in ["data.size=16", "data.text=a", "data.test_fraction=0.5", "data.content=00"] {
+        let sentence = known(&[given]).unwrap_err().to_string();
+        assert!(sentence.contains("plays no part in any run of this plan"), "{sentence}");
+    }
+}
+
+#[test]
 fn mistakes_are_sentences() {
-    let recipe = recipe(Path::new("nowhere"));
+    let recipe = recipe(Path::new("mnist"));
     let refusal = |override_: &str| plan_of(&recipe, None, &[override_]).unwrap_err().to_string();
     assert!(refusal("model.dept=3").contains("did you mean `model.depth`?"));
     assert!(refusal("epochs=3").contains("did you mean `train.epochs`?"));
@@ -295,7 +332,10 @@ fn mistakes_are_sentences() {
     assert!(refusal("model.depth=3").contains("model.depth: plays no part in any run of this plan"));
 
     let missing = |data: &str, folder: Option<&Path>| {
-        let plan = plan_of(&recipe, None, &[&format!("data.name={data}")]).unwrap();
+        let plan = match plan_of(&recipe, None, &[&format!("data.name={data}")]) {
+            Ok(plan) => plan,
+            Err(error) => return error.to_string(),
+        };
         let machine = Machine { data: folder.map(Path::to_path_buf), ..Machine::default() };
         let out = tempfile::tempdir().unwrap();
         execute(&plan, out.path(), &machine, &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
@@ -316,7 +356,7 @@ fn mistakes_are_sentences() {
 
 #[test]
 fn a_size_that_is_the_networks_own_makes_no_different_run() {
-    let recipe = Recipe::parse("tiny.toml", &RECIPE.replace(", hidden = '8'", "")).unwrap();
+    let recipe = Recipe::parse("tiny.toml", &RECIPE.replace(", hidden = '8'", "").replace("DATA", "mnist")).unwrap();
     let id =
         |overrides: &[&str]| plan_of(&recipe, None, &[&["seed=0"], overrides].concat()).unwrap().runs[0].id.clone();
     assert_ne!(id(&["model.hidden=9"]), id(&[]));

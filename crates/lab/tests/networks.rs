@@ -5,9 +5,9 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{numbers, plan, runs};
+use common::{numbers, plan, plan_of, runs};
 use pudica_lab::store::SweepRun;
-use pudica_lab::{Event, Machine, Outcome, Plan, Stop, Tally, execute};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
 
 const TINY: &str = "
 title = 'tiny'
@@ -84,11 +84,96 @@ fn every_measure_is_there() {
             "blowup_theory",
             "param_norm",
             "average_sensitivity",
+            "output_std",
+            "target_std",
         ];
         for name in expected {
             assert!(summary.measure(name).is_some(), "{name} is missing from {:?}", summary.measures);
         }
         assert!(summary.detail.contains_key("sensitivity") && summary.detail.contains_key("blowup"));
+    }
+}
+
+/// On the whole cube (n = 4): the spread of PARITY is 1/2, that of MEAN sqrt(4/4)/4, and two functions' spreads differ by no more than the
+/// root of their mean squared difference, the loss.
+#[test]
+fn outputs_spread_about_as_far_as_the_target() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&plan(TINY, &["n=4", "seed=0"]), folder.path(), 1, &Stop::new());
+    for (run, expected) in runs(folder.path()).iter().zip([0.5, 0.25]) {
+        let summary = run.summary.as_ref().unwrap();
+        let value = |name: &str| summary.measure(name).unwrap();
+        assert!((value("target_std") - expected).abs() < 1e-7, "{}", run.record.label);
+        assert!((value("output_std") - value("target_std")).abs() <= value("eval_loss").sqrt() + 1e-6);
+        assert!(value("output_std") > 0.0);
+    }
+}
+
+/// The tables of PARITY, as text, and of MEAN, as real numbers, of five bits.
+fn own_tables(folder: &Path) -> [String; 2] {
+    let (parity, mean) = (folder.join("parity.txt"), folder.join("mean.npy"));
+    let ones = (0..32u32).map(|row| row.count_ones());
+    let bits: String = ones.clone().map(|ones| if ones % 2 == 1 { '1' } else { '0' }).collect();
+    std::fs::write(&parity, bits).unwrap();
+    let mut npy = Vec::new();
+    pudica_boolean::npy::write_f64(&mut npy, 32, ones.map(|ones| f64::from(ones) / 5.0)).unwrap();
+    std::fs::write(&mean, npy).unwrap();
+    [parity, mean].map(|path| format!("table:{}", path.display()))
+}
+
+#[test]
+fn own_functions_are_learnt_as_named_ones_are() {
+    let (tables, own, named) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [parity, mean] = own_tables(tables.path());
+    let targets = format!("target={parity},expr:x1 ^ x2 ^ x3 ^ x4 ^ x5,kparity:n,{mean}");
+    let overrides = ["track.every=20", "measure.set_size=8"];
+    run_together(3, &plan(TINY, &[&overrides[..], &[&targets]].concat()), own.path(), 2, &Stop::new());
+    run(&plan(TINY, &overrides), named.path(), 1, &Stop::new());
+    let (own, named) = (numbers(own.path()), numbers(named.path()));
+    assert_eq!((own.len(), named.len()), (8, 4));
+    for (place, run) in own.iter().enumerate() {
+        let expected = if place < 6 { place % 2 } else { place - 4 };
+        assert!(*run == named[expected], "run {place} differs from that of the named function");
+    }
+}
+
+#[test]
+fn own_functions_decide_n_and_their_tables_are_part_of_the_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let [parity, mean] = own_tables(folder.path());
+    let without_n = TINY.replace("n = 5\n", "");
+    let planned = |text: &str, target: &str| plan(text, &[&format!("target={target}"), "seed=0"]).runs.remove(0);
+    for (target, n) in [(parity.as_str(), 5), (&mean, 5), ("expr:x1 & x7", 7), ("address:2", 6), ("threshold:n/3", 10)]
+    {
+        assert_eq!(planned(&without_n, target).settings.number("n"), f64::from(n), "{target}");
+    }
+    // Blanks are no part of a run's identity, and n may be larger than an expression needs.
+    let expression = planned(TINY, "expr:x1 & x2");
+    assert_eq!(expression.settings.text("target"), "expr:x1&x2");
+    assert_eq!((expression.label.as_str(), expression.settings.number("n")), ("expr:x1&x2 n=5 seed=0", 5.0));
+    assert_eq!(expression.id, planned(TINY, "x1 && x2").id);
+
+    let before = planned(TINY, &parity);
+    let stored = before.settings.text("target");
+    assert!(stored.starts_with(&format!("{parity}#")), "{stored}");
+    assert_eq!(planned(TINY, &stored).id, before.id);
+    std::fs::write(parity.trim_start_matches("table:"), "01".repeat(16)).unwrap();
+    assert_ne!(planned(TINY, &parity).id, before.id, "another table under the same name is another run");
+
+    let recipe = Recipe::parse("test.toml", TINY).unwrap();
+    let refusal = |overrides: &[&str]| plan_of(&recipe, None, overrides).unwrap_err().to_string();
+    for (overrides, part) in [
+        (&[&*format!("target={parity}"), "n=4,5"][..], "the table has 2^5 rows, but n=4"),
+        (&["target=expr:x1 & x6"], "target: the expression uses x6, but n=5"),
+        (&["target=expr:x1 &"], "column 5"),
+        (&["target=table:no.npy"], "target: cannot read no.npy"),
+        (&[&*format!("target={stored}")], "it has changed since"),
+        (&["target=threshold:n/0"], "divides by 0"),
+        (&["target=run:abc", "n=21"], "kept up to n = 20"),
+    ] {
+        let sentence = refusal(overrides);
+        assert!(sentence.contains(part), "{overrides:?}: {sentence}");
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use pudica_statistics::Mean;
 
+use crate::findings::counted;
 use crate::typeset::{escape, html};
 
 /// A table.
@@ -114,7 +115,10 @@ pub fn with_interval(mean: Option<Mean>) -> Cell {
 pub fn with_count(mean: Option<Mean>) -> Cell {
     match mean {
         Some(Mean { count: 1, mean, .. }) => Cell::number(mean, Spread::None, Some(1)),
-        Some(Mean { count, mean, low, high, .. }) => Cell::number(mean, Spread::Interval(low, high), Some(count)),
+        Some(Mean { count, mean, low, high, .. }) => {
+            let spread = if low < high { Spread::Interval(low, high) } else { Spread::None };
+            Cell::number(mean, spread, Some(count))
+        }
         None => Cell::Missing,
     }
 }
@@ -149,13 +153,15 @@ enum Format {
 }
 
 impl Format {
-    /// The format in which the largest number has four digits and the smallest at least two; whole numbers have no decimals.
+    /// The format in which the largest number has four digits and the smallest at least two; or as few as are exact, where all numbers are.
     fn of<'a>(cells: impl Iterator<Item = &'a Cell>) -> Format {
-        let mut whole = true;
+        let mut exact = Some(0);
         let (mut largest, mut smallest) = (0.0f64, f64::INFINITY);
         for cell in cells {
             let Cell::Number { value, spread, .. } = cell else { continue };
-            whole &= value.fract() == 0.0 && *spread == Spread::None;
+            let enough = |decimals: &usize| format!("{value:.decimals$}").parse() == Ok(*value);
+            let decimals = (0..=4).find(enough).filter(|_| *spread == Spread::None);
+            exact = exact.zip(decimals).map(|(most, decimals)| decimals.max(most));
             // A number needs no digits far below its own error.
             let reach = match spread {
                 Spread::None => 0.0,
@@ -169,10 +175,11 @@ impl Format {
             }
         }
         let power = |size: f64| size.log10().floor() as i32;
-        if whole && largest < 1e9 || largest == 0.0 {
-            return Format::Decimals(0);
+        if let Some(decimals) = exact.filter(|_| largest < 1e9) {
+            return Format::Decimals(decimals);
         }
-        let decimals = (3 - power(largest)).max(1 - power(smallest)).max(0);
+        // All of it is noise around 0 where nothing has a size.
+        let decimals = if largest > 0.0 { (3 - power(largest)).max(1 - power(smallest)).max(0) } else { 0 };
         if decimals <= 5 && largest < 1e6 { Format::Decimals(decimals as usize) } else { Format::Powers }
     }
 
@@ -211,13 +218,17 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let format = |column: usize| Format::of(self.rows.iter().filter_map(|row| row.get(column)));
         let formats: Vec<Format> = (0..columns).map(format).collect();
-        let head: String = self.head.iter().map(|cell| format!("<th scope=\"col\">{}</th>", html(cell))).collect();
+        let runs: Vec<Option<usize>> = (0..columns).map(|column| self.common_runs(column)).collect();
+        let mut head = String::new();
+        for (cell, runs) in self.head.iter().zip(runs.iter().chain(std::iter::repeat(&None))) {
+            let _ = write!(head, "<th scope=\"col\">{}{}</th>", html(cell), runs.map_or(String::new(), runs_html));
+        }
         let mut rows = String::new();
         for row in &self.rows {
             rows += "<tr>";
-            for (place, (cell, format)) in row.iter().zip(&formats).enumerate() {
+            for (place, cell) in row.iter().enumerate() {
                 let (tag, scope) = if place == 0 { ("th", " scope=\"row\"") } else { ("td", "") };
-                let _ = write!(rows, "<{tag}{scope}{}</{tag}>", cell.html(*format));
+                let _ = write!(rows, "<{tag}{scope}{}</{tag}>", cell.html(formats[place], runs[place].is_none()));
             }
             rows += "</tr>\n";
         }
@@ -232,9 +243,25 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The number of runs behind every number of a column, where it is the same: the head says it then.
+    fn common_runs(&self, column: usize) -> Option<usize> {
+        let mut runs = self.rows.iter().filter_map(|row| match row.get(column) {
+            Some(Cell::Number { runs, .. }) => Some(*runs),
+            _ => None,
+        });
+        let first = runs.next()??;
+        runs.all(|other| other == Some(first)).then_some(first)
+    }
+}
+
+fn runs_html(runs: usize) -> String {
+    format!(" <span class=\"i\">({})</span>", counted(runs, "run"))
+}
+
 impl Cell {
     /// What follows the name of its tag: attributes, `>` and what is in it.
-    fn html(&self, format: Format) -> String {
+    fn html(&self, format: Format, tells_runs: bool) -> String {
         match self {
             Cell::Missing => format!(" class=\"n\">{MISSING}"),
             Cell::Text(text) => match text.replace('−', "-").parse::<f64>() {
@@ -255,11 +282,7 @@ impl Cell {
                         format!(" <span class=\"i\">[{}, {}]</span>", write(*low), write(*high))
                     }
                 };
-                let runs = match runs {
-                    None => String::new(),
-                    Some(1) => " <span class=\"i\">(1 run)</span>".into(),
-                    Some(runs) => format!(" <span class=\"i\">({runs} runs)</span>"),
-                };
+                let runs = runs.filter(|_| tells_runs).map_or(String::new(), runs_html);
                 format!(" class=\"n\" data-v=\"{value}\">{}{spread}{runs}", write(*value))
             }
         }
@@ -279,10 +302,11 @@ mod tests {
     #[test]
     fn a_column_has_one_format() {
         assert_eq!(written(&[0.05, 1.9e-3, 0.3413]), ["0.0500", "0.0019", "0.3413"]);
-        assert_eq!(written(&[1.0, 4e-4, -0.25]), ["1.00000", "0.00040", "−0.25000"]);
+        assert_eq!(written(&[1.0, 4.123e-4, -0.25]), ["1.00000", "0.00041", "−0.25000"]);
+        assert_eq!(written(&[0.0, 0.1, 0.25]), ["0.00", "0.10", "0.25"], "exact, as settings are");
         assert_eq!(written(&[5e-2, 3.2e-12]), ["5.00·10^{−2}", "3.20·10^{−12}"]);
         assert_eq!(written(&[3.0, 20_000.0, -1_234_567.0]), ["3", "20,000", "−1,234,567"]);
-        assert_eq!(written(&[123.456, 0.0]), ["123.5", "0.0"]);
+        assert_eq!(written(&[123.456_789, 0.0]), ["123.5", "0.0"]);
         // A number that its own error hides from 0 does not set the format.
         let noise = Cell::number(1e-7, Spread::Error(0.02), None);
         assert_eq!(Format::of([Cell::from(0.5), noise].iter()), Format::Decimals(4));
@@ -291,16 +315,28 @@ mod tests {
     #[test]
     fn cells_are_sorted_by_what_they_mean() {
         let format = Format::Decimals(2);
-        assert_eq!(Cell::from("−3").html(format), " class=\"n\" data-v=\"-3\">−3");
-        assert_eq!(Cell::from("a < b").html(format), ">a &lt; b");
-        assert_eq!(Cell::from(f64::NAN).html(format), " class=\"n\">–");
-        assert_eq!(Cell::run("seed=0", "abc").html(format), "><a href=\"runs/abc/\">seed=0</a>");
+        assert_eq!(Cell::from("−3").html(format, true), " class=\"n\" data-v=\"-3\">−3");
+        assert_eq!(Cell::from("a < b").html(format, true), ">a &lt; b");
+        assert_eq!(Cell::from(f64::NAN).html(format, true), " class=\"n\">–");
+        assert_eq!(Cell::run("seed=0", "abc").html(format, true), "><a href=\"runs/abc/\">seed=0</a>");
         let none = Mean { mean: 0.0, std_error: 0.0, low: 0.0, high: 0.00597, count: 1 };
-        assert_eq!(with_interval(Some(none)).html(Format::Decimals(4)), " class=\"n\" data-v=\"0\">&lt; 0.0060");
+        assert_eq!(with_interval(Some(none)).html(Format::Decimals(4), true), " class=\"n\" data-v=\"0\">&lt; 0.0060");
         let mean = Mean { mean: 0.5, std_error: 0.1, low: 0.3, high: 0.7, count: 4 };
         assert_eq!(
-            with_count(Some(mean)).html(format),
+            with_count(Some(mean)).html(format, true),
             " class=\"n\" data-v=\"0.5\">0.50 <span class=\"i\">[0.30, 0.70]</span> <span class=\"i\">(4 runs)</span>"
         );
+    }
+
+    #[test]
+    fn runs_are_told_once_where_they_are_the_same() {
+        let mean = |count: usize| with_count(Some(Mean { mean: 0.5, std_error: 0.1, low: 0.3, high: 0.7, count }));
+        let table = |counts: [usize; 2]| {
+            let rows = counts.map(|count| vec!["name".into(), mean(count)]).into();
+            Table { title: "T".into(), head: head(["what", "how"]), rows, note: String::new() }.html()
+        };
+        let same = table([3, 3]);
+        assert!(same.contains("how <span class=\"i\">(3 runs)</span></th>") && same.matches("3 runs").count() == 1);
+        assert_eq!((table([3, 2]).matches("(3 runs)").count(), table([3, 2]).matches("(2 runs)").count()), (1, 1));
     }
 }

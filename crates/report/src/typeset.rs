@@ -37,7 +37,7 @@ fn parts(text: &str) -> Vec<(Place, &str)> {
 /// For the page.
 pub fn html(text: &str) -> String {
     let part = |(place, part): (Place, &str)| match place {
-        Place::Line => escape(part),
+        Place::Line => escape(part).replace(" %", "&nbsp;%"), // 95 % is one word
         Place::Above => format!("<sup>{}</sup>", escape(part)),
         Place::Below => format!("<sub>{}</sub>", escape(part)),
     };
@@ -86,6 +86,7 @@ mod tests {
             svg("W_{v}^{T} a"),
             "W<tspan dy=\"3.5\" font-size=\"11\">v</tspan><tspan dy=\"-8.5\" font-size=\"11\">T</tspan><tspan dy=\"5\"> a</tspan>"
         );
+        assert_eq!(html("95 % of n"), "95&nbsp;% of n");
         assert_eq!(html("set_seed ^ {x} ^{2"), "set_seed ^ {x} <sup>2</sup>");
     }
 }

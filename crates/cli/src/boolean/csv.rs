@@ -8,9 +8,11 @@ use std::fmt::Display;
 pub fn print(analysis: &Analysis, comparison: Option<&Comparison>) {
     println!("quantity,of,value,low95,high95");
     quantity("mean", "", analysis.mean.as_ref());
+    quantity("variance", "", analysis.variance.as_ref());
     quantity("average_sensitivity", "", analysis.average_sensitivity.as_ref());
-    for (i, influence) in analysis.influences.iter().flatten().enumerate() {
-        quantity("influences", &format!("x{}", i + 1), Some(influence));
+    let names = analysis.names();
+    for (name, influence) in names.iter().zip(analysis.influences.iter().flatten()) {
+        quantity("influences", &format!("x{name}"), Some(influence));
     }
     line("max_sensitivity", "", analysis.max_sensitivity);
     line("max_sensitivity_at_0", "", analysis.max_sensitivity_at_0);
@@ -23,30 +25,52 @@ pub fn print(analysis: &Analysis, comparison: Option<&Comparison>) {
     for stability in analysis.noise_stability.iter().flatten() {
         line("noise_stability", &format!("rho={}", stability.rho), Some(stability.value));
     }
-    for coefficient in analysis.largest_coefficients.iter().flatten() {
+    line("fourier_entropy", "", analysis.fourier_entropy);
+    for coefficient in analysis.top_coefficients.iter().flatten() {
         let set = coefficient.variables.iter().map(|i| format!("x{i}")).collect::<Vec<_>>().join(" ");
-        line("largest_coefficients", &set, Some(coefficient.value));
+        line("top_coefficients", &set, Some(coefficient.value));
     }
     line("nonlinearity", "", analysis.nonlinearity);
-    if let Some(p) = &analysis.properties {
-        for (name, holds) in [
-            ("balanced", p.balanced),
-            ("monotone", p.monotone),
-            ("unate", p.unate),
-            ("symmetric", p.symmetric),
-            ("linear", p.linear),
-            ("affine", p.affine),
-        ] {
-            line("properties", name, Some(u8::from(holds)));
-        }
-        line("properties", "relevant_variables", Some(p.relevant_variables));
+    line("correlation_immunity", "", analysis.correlation_immunity);
+    line("resiliency", "", analysis.resiliency);
+    line("absolute_indicator", "", analysis.absolute_indicator);
+    line("sum_of_square_indicator", "", analysis.sum_of_square_indicator);
+    for (name, holds) in [
+        ("balanced", analysis.balanced),
+        ("monotone", analysis.monotone),
+        ("unate", analysis.unate),
+        ("symmetric", analysis.symmetric),
+        ("linear", analysis.linear),
+        ("affine", analysis.affine),
+        ("linear_threshold", analysis.linear_threshold),
+    ] {
+        line(name, "", holds.map(u8::from));
     }
-    if let Some(form) = &analysis.algebraic_normal_form {
-        line("algebraic_normal_form", "degree", Some(form.degree));
-        line("algebraic_normal_form", "terms", Some(form.terms));
+    for name in analysis.relevant_variables.iter().flatten() {
+        line("relevant_variables", &format!("x{name}"), Some(1));
+    }
+    line("gf2_degree", "", analysis.gf2_degree);
+    line("algebraic_normal_form", "terms", analysis.algebraic_normal_form.as_ref().map(|form| form.terms));
+    let places = std::iter::once("constant".to_string()).chain(names.iter().map(|name| format!("x{name}")));
+    for (place, parameter) in places.zip(analysis.chow_parameters.iter().flatten()) {
+        line("chow_parameters", &place, Some(parameter));
+    }
+    if let Some(found) = &analysis.threshold_weights {
+        let weights = names.iter().zip(&found.weights);
+        weights.for_each(|(name, weight)| line("threshold_weights", &format!("x{name}"), Some(weight)));
+        line("threshold_weights", "threshold", Some(found.threshold));
     }
     line("block_sensitivity", "", analysis.block_sensitivity);
     line("certificate_complexity", "", analysis.certificate_complexity);
+    line("decision_tree_depth", "", analysis.decision_tree_depth);
+    if let Some(biased) = &analysis.biased {
+        line("biased", "p", Some(biased.p));
+        line("biased", "mean", Some(biased.mean));
+        line("biased", "variance", Some(biased.variance));
+        line("biased", "average_sensitivity", Some(biased.average_sensitivity));
+        let influences = names.iter().zip(&biased.influences);
+        influences.for_each(|(name, influence)| line("biased", &format!("influence x{name}"), Some(influence)));
+    }
     if let Some(found) = comparison {
         line("versus", "distance", Some(found.distance));
         line("versus", "rmse", Some(found.rmse));

@@ -1,6 +1,7 @@
 //! `pudica boolean`: exact or sampled analysis of one Boolean function.
 
 mod csv;
+mod latex;
 mod page;
 
 use crate::Ending;
@@ -10,11 +11,15 @@ use clap::{Args, ValueEnum};
 use pudica_boolean::analysis::{Method, Request, Subject, analyse};
 use pudica_boolean::comparison::{Comparison, compare};
 use pudica_boolean::files::{Table, TableFormat, read_table};
+use pudica_boolean::given::TableFile;
 use pudica_boolean::named::CATALOGUE;
+use pudica_boolean::restriction::Restriction;
 use pudica_boolean::sampled::{Budget, Precision};
-use pudica_boolean::{Convention, Error, Expression, Function, MAX_TABLE_VARIABLES, Named, TruthTable};
+use pudica_boolean::{Convention, Error, Expression, Function, Given, MAX_TABLE_VARIABLES, TruthTable};
+use pudica_lab::kinds::boolean::function_of_run;
+use pudica_lab::store::RunFolder;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Analyse a Boolean function: sensitivity, influences, Fourier-Walsh spectrum.
@@ -24,7 +29,8 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A named function such as majority, kparity:3 or random:7 (see --list)
+    /// A named function such as majority, kparity:3 or threshold:n/3 (see --list), expr:EXPRESSION, table:FILE, or run:FOLDER (what the
+    /// network of a finished run computes)
     #[arg(value_name = "FUNCTION", required_unless_present_any = ["expr", "table", "list"])]
     function: Option<String>,
     /// List the named functions
@@ -33,7 +39,7 @@ pub struct Arguments {
     /// Number of variables
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=10_000))]
     n: Option<usize>,
-    /// An expression over x1, x2, ... with ! & ^ | and parentheses
+    /// An expression over x1, x2, ... with ! & ^ | maj(...) and parentheses; the same as expr:EXPR
     #[arg(long, value_name = "EXPR", conflicts_with_all = ["function", "table"])]
     expr: Option<String>,
     /// A truth table of 2^n rows: text of 0 and 1, packed bits, or .npy (bool, integers, floats). Row r is the input whose
@@ -56,6 +62,15 @@ pub struct Arguments {
     /// Correlations for the noise stability, separated by commas
     #[arg(long, value_name = "R,...", value_delimiter = ',', default_values_t = [0.9], allow_hyphen_values = true)]
     rho: Vec<f64>,
+    /// How many of the largest coefficients to tell
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<usize>(1..=100_000))]
+    top: usize,
+    /// Measure also with bits that are 1 with this probability, instead of 1/2
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    p: Option<f64>,
+    /// Fix variables and analyse the function of the others: x3=1 or x3=1,x5=0
+    #[arg(long, value_name = "XI=BIT,...")]
+    fix: Option<String>,
     /// Write all 2^n Fourier-Walsh coefficients as .npy (float64); entry S has x1 as its most significant bit
     #[arg(long, value_name = "FILE")]
     spectrum: Option<PathBuf>,
@@ -81,6 +96,9 @@ pub struct Arguments {
     /// Print CSV, one number per line: quantity, of what, value, 95 % interval
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Print a LaTeX table, and the largest coefficients as a formula
+    #[arg(long, conflicts_with_all = ["json", "csv", "versus"])]
+    latex: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -89,6 +107,8 @@ Examples:
   pudica boolean majority --n 21 --json                 the same for programs (--csv: for spreadsheets)
   pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"
   pudica boolean --table f.npy --spectrum coefficients.npy
+  pudica boolean threshold:n/3 --n 12 --top 20          parameters may depend on n
+  pudica boolean tribes:3 --n 12 --p 0.7 --fix x1=1     bits that are 1 with probability 0.7; a restriction
   pudica boolean random:7 --n 30 --measures influences  no transform, under a second
   pudica boolean majority --n 9 --rho 0.5,0.9,0.99      noise stability at several correlations
   pudica boolean majority --n 1001 --precision 0.1      sampled, with confidence intervals
@@ -124,8 +144,14 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    let request = arguments.request()?;
-    let subject = arguments.subject()?;
+    let mut request = arguments.request()?;
+    let mut subject = arguments.subject()?;
+    if let Some(fixed) = &arguments.fix {
+        let restriction: Restriction = fixed.parse()?;
+        request.names = Some(restriction.free(subject.variables())?);
+        request.name += &format!(" with {fixed}");
+        subject = restriction.of(subject)?;
+    }
     let comparison = arguments.comparison(&subject)?;
     let mut progress = SamplingProgress::new(request.budget.precision);
     let analysis = analyse(subject, &request, &mut |samples, half_width| progress.show(samples, half_width))?;
@@ -145,6 +171,10 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
         csv::print(&analysis, comparison.as_ref());
         return Ok(Ending::Done);
     }
+    if arguments.latex {
+        latex::print(&analysis, arguments.top);
+        return Ok(Ending::Done);
+    }
     page::print(&analysis);
     if let (Some(comparison), Some(other)) = (&comparison, &arguments.versus) {
         page::print_comparison(comparison, &analysis.function, other);
@@ -159,40 +189,30 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
 }
 
 impl Arguments {
-    fn subject(&self) -> Result<Subject, Error> {
-        if let Some(text) = &self.expr {
-            let expression = Expression::parse(text, self.n)?;
-            return Ok(Subject::Function(Function::Boolean(Box::new(expression))));
-        }
+    fn subject(&self) -> Result<Subject, Box<dyn std::error::Error>> {
         if let Some(path) = &self.table {
             let format = self.table_format.map(|name| match name {
                 FormatName::Text => TableFormat::Text,
                 FormatName::Packed => TableFormat::Packed,
                 FormatName::Npy => TableFormat::Npy,
             });
-            let subject = Subject::Table(read_table(path, format)?);
-            return match self.n {
-                Some(n) if n != subject.variables() => Err(Error::Table {
-                    path: path.clone(),
-                    problem: format!(
-                        "the table has 2^{} rows, but --n {n} asks for 2^{n}: leave --n out",
-                        subject.variables()
-                    ),
-                }),
-                _ => Ok(subject),
-            };
+            let file = TableFile { path: path.clone(), digest: None };
+            let table = read_table(path, format)?;
+            file.check_variables(table.variables(), self.n)?;
+            return Ok(Subject::Table(table));
         }
-        let named: Named = self.function.as_deref().unwrap_or_default().parse()?;
-        let n = self
-            .n
-            .or(named.natural_variables())
-            .ok_or_else(|| Error::Variables(format!("say how many variables: pudica boolean {named} --n 20")))?;
-        named.at(n).map(Subject::Function)
+        match &self.expr {
+            Some(text) => Ok(Given::Expression(Expression::parse(text, None)?).at(self.n)?),
+            None => read(self.function.as_deref().unwrap_or_default(), self.n),
+        }
     }
 
     fn request(&self) -> Result<Request, Error> {
         if let Some(rho) = self.rho.iter().find(|rho| !(-1.0..=1.0).contains(*rho)) {
             return Err(Error::Parameter(format!("--rho {rho} is no correlation: give a number from -1 to 1")));
+        }
+        if let Some(p) = self.p.filter(|p| !(0.0..=1.0).contains(p)) {
+            return Err(Error::Parameter(format!("--p {p} is no probability: give a number from 0 to 1")));
         }
         if !(self.time_limit > 0.0 && self.time_limit < 1e9) {
             return Err(Error::Parameter(format!("--time-limit {} is no number of seconds", self.time_limit)));
@@ -217,6 +237,9 @@ impl Arguments {
             method,
             measures: measures.transpose()?,
             rhos: self.rho.clone(),
+            top: self.top,
+            p: self.p,
+            names: None,
             budget: Budget {
                 precision: precision.unwrap_or(Precision::Relative(0.01)),
                 time_limit: Duration::from_secs_f64(self.time_limit),
@@ -226,7 +249,7 @@ impl Arguments {
         })
     }
 
-    fn comparison(&self, subject: &Subject) -> Result<Option<Comparison>, Error> {
+    fn comparison(&self, subject: &Subject) -> Result<Option<Comparison>, Box<dyn std::error::Error>> {
         let Some(other) = &self.versus else { return Ok(None) };
         let boolean = |subject: &Subject, name: &str| -> Result<TruthTable, Error> {
             match subject {
@@ -236,29 +259,19 @@ impl Arguments {
             }
         };
         let first = boolean(subject, "the function")?;
-        let second = second_function(other, first.variables())?;
-        compare(&first, &boolean(&second, other)?).map(Some)
+        let second = read(other, Some(first.variables()))?;
+        Ok(Some(compare(&first, &boolean(&second, other)?)?))
     }
 }
 
-/// A table's file, a function's name or an expression.
-fn second_function(text: &str, n: usize) -> Result<Subject, Error> {
-    if Path::new(text).is_file() {
-        return read_table(Path::new(text), None).map(Subject::Table);
+/// What a function is given by: as a target is, or `run:FOLDER`, what the network of a finished run computes.
+fn read(text: &str, n: Option<usize>) -> Result<Subject, Box<dyn std::error::Error>> {
+    let Some(folder) = text.strip_prefix("run:") else { return Ok(text.parse::<Given>()?.at(n)?) };
+    let table = function_of_run(&RunFolder::new(folder.into()))?;
+    match n.filter(|n| *n != table.variables()) {
+        Some(n) => Err(format!("{folder}: the network reads {} bits, but n={n}", table.variables()).into()),
+        None => Ok(Subject::Table(table.into())),
     }
-    match text.parse::<Named>() {
-        Ok(named) => named.at(n).map(Subject::Function),
-        Err(_) if is_expression(text) => {
-            Expression::parse(text, Some(n)).map(|f| Subject::Function(Function::Boolean(Box::new(f))))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether somebody who typed this meant an expression: it has an operator, or is a variable.
-fn is_expression(text: &str) -> bool {
-    let is_variable = |text: &str| text.strip_prefix(['x', 'X']).is_some_and(|index| index.parse::<u64>().is_ok());
-    text.contains(['!', '~', '&', '^', '|', '(', ')', ' ']) || is_variable(text)
 }
 
 /// "0.01" or "1%".

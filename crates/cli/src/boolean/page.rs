@@ -1,10 +1,12 @@
 //! An analysis as a page for people.
 
-use crate::text::{bar, grouped, number, seconds};
+use crate::text::{bar, grouped, number, seconds, sum_of};
 use pudica_boolean::analysis::{Analysis, Coefficient, Method, Quantity};
+use pudica_boolean::biased::Biased;
 use pudica_boolean::comparison::{Comparison, LowerBound};
+use pudica_boolean::linear_threshold::Weights;
 use pudica_boolean::sampled::Sampled;
-use pudica_boolean::{Convention, NormalForm, Properties};
+use pudica_boolean::{Convention, NormalForm};
 
 fn row(name: &str, value: String) {
     println!("  {name:<26} {value}");
@@ -17,8 +19,14 @@ pub fn print(analysis: &Analysis) {
         Method::Sampled => "sampled, 95 % intervals",
     };
     println!("{}, n = {}  ({how}; values {})\n", analysis.function, analysis.n, analysis.convention);
+    if let Some(free) = &analysis.free_variables {
+        row("free variables", variables(free));
+    }
     if let Some(mean) = &analysis.mean {
         row("mean, E[f]", show(mean));
+    }
+    if let Some(variance) = &analysis.variance {
+        row("variance", show(variance));
     }
     if let Some(quantity) = &analysis.average_sensitivity {
         let other = match (&analysis.average_sensitivity_by_convention, analysis.convention) {
@@ -44,14 +52,36 @@ pub fn print(analysis: &Analysis) {
     if let Some(value) = analysis.certificate_complexity {
         row("certificate complexity", value.to_string());
     }
+    if let Some(value) = analysis.decision_tree_depth {
+        row("decision-tree depth", value.to_string());
+    }
     if let Some(value) = analysis.degree {
         row("degree", format!("{value}   (as a polynomial over the real numbers)"));
     }
-    if let Some(form) = &analysis.algebraic_normal_form {
-        row("degree over GF(2)", normal_form(form));
+    if let Some(value) = analysis.gf2_degree {
+        let form = analysis.algebraic_normal_form.as_ref().map_or(String::new(), normal_form);
+        row("degree over GF(2)", format!("{value}{form}"));
     }
     if let Some(value) = analysis.nonlinearity {
         row("nonlinearity", format!("{}   (inputs that differ from the nearest affine function)", grouped(value)));
+    }
+    if let Some(value) = analysis.correlation_immunity {
+        let resilient = analysis.resiliency.filter(|order| *order > 0);
+        let resilient = resilient.map_or(String::new(), |order| format!(", {order}-resilient"));
+        row(
+            "correlation immunity",
+            format!("{value}   (bits that may be known without knowing anything about f{resilient})"),
+        );
+    }
+    if let Some(value) = analysis.absolute_indicator {
+        let meaning = "largest |r(a)|, a not 0; r(a) sums (-1)^(f(x) + f(x + a)) over x";
+        row("absolute indicator", format!("{}   ({meaning})", grouped(value)));
+    }
+    if let Some(value) = analysis.sum_of_square_indicator {
+        row("sum-of-square indicator", format!("{}   (of all r(a))", number(value)));
+    }
+    if let Some(value) = analysis.fourier_entropy {
+        row("Fourier entropy", format!("{} bits   (of the distribution lambda_S^2, values ±1)", number(value)));
     }
     if let Some(value) = analysis.spectral_norm {
         row("spectral norm", format!("{}   (sum of all |lambda_S|, values {})", number(value), values(analysis)));
@@ -61,16 +91,29 @@ pub fn print(analysis: &Analysis) {
         let meaning = format!("E[f(x) f(y)], each bit of y that of x with probability {kept}");
         row(&format!("noise stability, rho {}", stability.rho), format!("{}   ({meaning})", number(stability.value)));
     }
-    if let Some(properties) = &analysis.properties {
-        row("it is", describe(properties, analysis.n));
+    let described = describe(analysis);
+    if !described.is_empty() {
+        row("it is", described);
+    }
+    if let Some(found) = &analysis.threshold_weights {
+        row("threshold weights", threshold(found, &analysis.names()));
+    }
+    if let Some(biased) = &analysis.biased {
+        let Biased { p, mean, variance, average_sensitivity, .. } = biased;
+        row(&format!("with bits 1 at p = {p}"), format!("mean {}, variance {}", number(*mean), number(*variance)));
+        row("", format!("average sensitivity {}", number(*average_sensitivity)));
     }
     if analysis.precision_reached == Some(false) {
         row("note", "the time limit came before the precision asked for (--time-limit)".into());
     }
     if let Some(influences) = &analysis.influences {
-        print_influences(influences);
+        print_influences("influences", influences, &analysis.names());
     }
-    if let Some(coefficients) = &analysis.largest_coefficients {
+    if let Some(biased) = &analysis.biased {
+        let influences: Vec<Quantity> = biased.influences.iter().map(|value| Quantity::Exact(*value)).collect();
+        print_influences(&format!("influences at p = {}", biased.p), &influences, &analysis.names());
+    }
+    if let Some(coefficients) = &analysis.top_coefficients {
         print_coefficients(coefficients);
     }
     if let Some(histogram) = &analysis.sensitivity_histogram {
@@ -110,44 +153,71 @@ fn show(quantity: &Quantity) -> String {
 fn normal_form(form: &NormalForm) -> String {
     let terms = if form.terms == 1 { "1 term".into() } else { format!("{} terms", grouped(form.terms)) };
     match form.polynomial.as_ref().filter(|polynomial| polynomial.len() <= 70) {
-        Some(polynomial) => format!("{}   ({polynomial})", form.degree),
-        None => format!("{}   ({terms}: its algebraic normal form)", form.degree),
+        Some(polynomial) => format!("   ({polynomial})"),
+        None => format!("   ({terms}: its algebraic normal form)"),
     }
 }
 
-fn describe(properties: &Properties, n: usize) -> String {
-    let Properties { balanced, monotone, unate, symmetric, linear, affine, relevant_variables } = *properties;
+/// What is known about the kind of function: what it is, then what it is not.
+fn describe(analysis: &Analysis) -> String {
+    let is = |known: Option<bool>| known == Some(true);
+    let is_not = |known: Option<bool>| known == Some(false);
+    let Analysis { balanced, monotone, unate, symmetric, linear, affine, linear_threshold, .. } = *analysis;
     let words = [
-        (balanced, "balanced"),
-        (monotone, "monotone"),
-        (unate && !monotone, "unate"),
-        (symmetric, "symmetric"),
-        (linear, "linear over GF(2)"),
-        (affine && !linear, "affine over GF(2)"),
+        (is(balanced), "balanced"),
+        (is(monotone), "monotone"),
+        (is(unate) && !is(monotone), "unate"),
+        (is(symmetric), "symmetric"),
+        (is(linear), "linear over GF(2)"),
+        (is(affine) && !is(linear), "affine over GF(2)"),
+        (is(linear_threshold), "a linear threshold function"),
     ];
     let mut words: Vec<String> = words.iter().filter(|(holds, _)| *holds).map(|(_, word)| word.to_string()).collect();
-    words.push(match relevant_variables {
+    words.extend(analysis.relevant_variables.as_ref().map(|relevant| match relevant.len() {
         0 => "constant".into(),
-        all if all == n => "dependent on every variable".into(),
-        some => format!("a {some}-junta (dependent on {some} of {n} variables)"),
-    });
-    let missing =
-        [(balanced, "balanced"), (monotone || unate, "monotone"), (symmetric, "symmetric"), (affine, "affine")];
-    let missing: Vec<&str> = missing.iter().filter(|(holds, _)| !*holds).map(|(_, word)| *word).collect();
-    match missing.is_empty() {
-        true => words.join(", "),
-        false => format!("{}; not {}", words.join(", "), missing.join(", not ")),
+        all if all == analysis.n => "dependent on every variable".into(),
+        some => format!("a {some}-junta ({} matter of {})", variables(relevant), analysis.n),
+    }));
+    let missing = [
+        (is_not(balanced), "balanced"),
+        (is_not(monotone) && !is(unate), "monotone"),
+        (is_not(symmetric), "symmetric"),
+        (is_not(affine), "affine"),
+        (is_not(linear_threshold), "a linear threshold function"),
+    ];
+    let missing: Vec<String> =
+        missing.iter().filter(|(holds, _)| *holds).map(|(_, word)| format!("not {word}")).collect();
+    [words.join(", "), missing.join(", ")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// A screen's width of variables.
+fn variables(names: &[usize]) -> String {
+    match names {
+        [first, second, .., last] if names.len() > 16 => {
+            format!("x{first} x{second} ... x{last} ({} variables)", names.len())
+        }
+        all => all.iter().map(|i| format!("x{i}")).collect::<Vec<_>>().join(" "),
     }
+}
+
+/// `3 x1 + 2 x2 >= 5`.
+fn threshold(found: &Weights, names: &[usize]) -> String {
+    let terms = names.iter().zip(&found.weights).filter(|(_, weight)| **weight != 0);
+    let sum = sum_of(terms.map(|(name, weight)| match weight.abs() {
+        1 => (*weight < 0, format!("x{name}")),
+        size => (*weight < 0, format!("{size} x{name}")),
+    }));
+    format!("f = 1 where {sum} >= {}", found.threshold)
 }
 
 /// All of them when they differ, up to a screenful of the largest; one line when they are equal.
-fn print_influences(influences: &[Quantity]) {
+fn print_influences(title: &str, influences: &[Quantity], names: &[usize]) {
     const SHOWN: usize = 32;
     if let [first, _, ..] = influences
         && let first = show(first)
         && influences.iter().all(|influence| show(influence) == first)
     {
-        return row("influences", format!("{first} for every variable"));
+        return row(title, format!("{first} for every variable"));
     }
     let mut order: Vec<usize> = (0..influences.len()).collect();
     order.sort_by(|a, b| influences[*b].value().total_cmp(&influences[*a].value()));
@@ -158,8 +228,8 @@ fn print_influences(influences: &[Quantity]) {
     let rest = order.split_off(shown);
     order.sort_unstable();
     let largest = order.iter().map(|&i| influences[i].value()).fold(0.0, f64::max);
-    println!("\n  influences");
-    for (index, quantity) in order.iter().map(|&i| (i + 1, &influences[i])) {
+    println!("\n  {title}");
+    for (index, quantity) in order.iter().map(|&i| (names[i], &influences[i])) {
         println!("  {:>5}  {:<32} {}", format!("x{index}"), bar(quantity.value() / largest, 32), show(quantity));
     }
     if let Some(&next) = rest.first() {
@@ -172,15 +242,8 @@ fn print_coefficients(coefficients: &[Coefficient]) {
         return row("largest coefficients", "none: the function is 0".into());
     }
     println!("\n  largest coefficients");
-    for Coefficient { variables, value } in coefficients {
-        let set = match variables.as_slice() {
-            [] => "constant".to_string(),
-            // A screen's width of them.
-            [first, second, .., last] if variables.len() > 16 => {
-                format!("x{first} x{second} ... x{last} ({} variables)", variables.len())
-            }
-            all => all.iter().map(|i| format!("x{i}")).collect::<Vec<_>>().join(" "),
-        };
+    for Coefficient { variables: set, value } in coefficients {
+        let set = if set.is_empty() { "constant".into() } else { variables(set) };
         println!("  {:>12}  {set}", number(*value));
     }
 }

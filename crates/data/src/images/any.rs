@@ -10,7 +10,7 @@ pub fn read_any(path: &Path) -> FileResult<Images> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.strip_suffix(".gz").unwrap_or(&name);
     match plain.rsplit_once('.').map(|(_, extension)| extension) {
-        _ if path.is_dir() => read_folder(path).map(|folder| folder.images),
+        _ if path.is_dir() => read_folder(path, 0).map(|folder| folder.images),
         Some("bin") => read_cifar(path),
         Some("mat") => read_svhn(path),
         Some("npy") => read_npy(path, &path.with_file_name("labels.npy"), None),

@@ -1,8 +1,11 @@
 //! A folder of pictures: one folder inside for each class, classes numbered in the order of their names.
 
 use super::picture::read_picture;
-use super::{Images, MAX_PIXELS};
+use super::resize::square;
+use super::{Images, MAX_PIXELS, Shape};
+use crate::own::{entries, name_of};
 use crate::{FileError, FileResult};
+use rayon::prelude::*;
 use std::path::{Path, PathBuf};
 
 /// What a folder of pictures holds.
@@ -14,45 +17,105 @@ pub struct FolderImages {
     pub classes: Vec<String>,
 }
 
-/// Every `.png`, `.jpg` and `.jpeg` in the folders of `root`; all must have one shape.
-pub fn read_folder(root: &Path) -> FileResult<FolderImages> {
+/// A picture and its class.
+pub(super) type Labelled = (PathBuf, u8);
+
+/// Pictures that are read here.
+const READ_PICTURES: [&str; 3] = ["png", "jpg", "jpeg"];
+
+/// Pictures that users have and that are not; they must not be passed over in silence.
+const OTHER_PICTURES: [&str; 8] = ["gif", "bmp", "webp", "tif", "tiff", "heic", "avif", "jxl"];
+
+/// Pictures read at a time.
+const AT_ONCE: usize = 256;
+
+/// Every `.png`, `.jpg` and `.jpeg` in the folders of `root`, cut to squares and resized to `size` pixels; with a size of 0 all must have one
+/// shape. Where some are grey and some are not, all are made colour.
+pub fn read_folder(root: &Path, size: usize) -> FileResult<FolderImages> {
+    let (classes, pictures) = list_pictures(root)?;
+    Ok(FolderImages { images: read_pictures(root, &pictures, size)?, classes })
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+/// Whether a file is a picture by its name, read here or not.
+pub(super) fn is_picture(path: &Path) -> bool {
+    let extension = extension(path);
+    path.is_file() && READ_PICTURES.iter().chain(&OTHER_PICTURES).any(|known| *known == extension)
+}
+
+/// The classes of a folder, and its pictures by class and then by name.
+pub(super) fn list_pictures(root: &Path) -> FileResult<(Vec<String>, Vec<Labelled>)> {
     let folders: Vec<PathBuf> = entries(root)?.into_iter().filter(|path| path.is_dir()).collect();
     if folders.is_empty() || folders.len() > 256 {
         let found = folders.len();
         return Err(FileError::new(root, format!("{found} folders inside; one for each class is needed, 1 to 256")));
     }
-    let mut set: Option<Images> = None;
+    let mut pictures = Vec::new();
     for (label, folder) in folders.iter().enumerate() {
-        for path in entries(folder)?.iter().filter(|path| is_picture(path)) {
-            let (shape, pixels) = read_picture(path)?;
-            let set = set.get_or_insert_with(|| Images { shape, pixels: Vec::new(), labels: Vec::new() });
-            if set.shape != shape {
-                return Err(FileError::new(path, format!("this picture is {shape}, those before it {}", set.shape)));
+        let before = pictures.len();
+        for path in entries(folder)?.into_iter().filter(|path| path.is_file()) {
+            match READ_PICTURES.contains(&extension(&path).as_str()) {
+                true => pictures.push((path, label as u8)),
+                false if is_picture(&path) => {
+                    return Err(FileError::new(
+                        &path,
+                        "is a picture of a kind not read here; .png, .jpg and .jpeg are",
+                    ));
+                }
+                false => {}
             }
-            if (set.pixels.len() + pixels.len()) as u64 > MAX_PIXELS {
-                return Err(FileError::new(root, format!("more than the {MAX_PIXELS} bytes of pixels read here")));
-            }
-            set.pixels.extend(pixels);
-            set.labels.push(label as u8);
+        }
+        if pictures.len() == before {
+            return Err(FileError::new(folder, "no .png, .jpg or .jpeg in it, so this class has no images"));
         }
     }
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    match set {
-        Some(images) => Ok(FolderImages { images, classes: folders.iter().map(name).collect() }),
-        None => Err(FileError::new(root, "no .png, .jpg or .jpeg in the folders inside")),
+    Ok((folders.iter().map(|folder| name_of(folder)).collect(), pictures))
+}
+
+/// Reads pictures as images of one shape.
+pub(super) fn read_pictures(root: &Path, pictures: &[Labelled], size: usize) -> FileResult<Images> {
+    let read = |(path, _): &Labelled| {
+        let (shape, pixels) = read_picture(path)?;
+        Ok(if size == 0 { (shape, pixels) } else { square(shape, &pixels, size) })
+    };
+    let mut found: Vec<(Shape, Vec<u8>)> = Vec::with_capacity(pictures.len());
+    let mut bytes = 0;
+    for some in pictures.chunks(AT_ONCE) {
+        let read: Vec<FileResult<(Shape, Vec<u8>)>> = some.par_iter().map(read).collect();
+        for (picture, (path, _)) in read.into_iter().zip(some) {
+            let (shape, pixels) = picture?; // the first by name, whichever was read first
+            let before = found.first().map_or(shape, |(first, _)| *first);
+            if (before.height, before.width) != (shape.height, shape.width) {
+                let problem =
+                    format!("this picture is {shape}, those before it {before}; data.size=32 resizes all to 32 x 32");
+                return Err(FileError::new(path, problem));
+            }
+            bytes += 3 * (shape.height * shape.width) as u64;
+            if bytes > MAX_PIXELS {
+                let problem =
+                    format!("more than the {MAX_PIXELS} bytes of pixels read here; a smaller data.size helps");
+                return Err(FileError::new(root, problem));
+            }
+            found.push((shape, pixels));
+        }
     }
+    let Some(&(shape, _)) = found.iter().find(|(shape, _)| shape.channels == 3).or(found.first()) else {
+        return Err(FileError::new(root, "no .png, .jpg or .jpeg in the folders inside"));
+    };
+    let mut images = Images { shape, pixels: Vec::new(), labels: pictures.iter().map(|(_, label)| *label).collect() };
+    for (own, pixels) in found {
+        match own.channels == shape.channels {
+            true => images.pixels.extend(pixels),
+            false => images.pixels.extend(in_colour(&pixels)),
+        }
+    }
+    Ok(images)
 }
 
-fn entries(folder: &Path) -> FileResult<Vec<PathBuf>> {
-    let wrong = |error: std::io::Error| FileError::new(folder, format!("cannot be listed: {error}"));
-    let listed = std::fs::read_dir(folder).map_err(wrong)?;
-    let mut paths: Vec<PathBuf> =
-        listed.map(|entry| entry.map(|e| e.path()).map_err(wrong)).collect::<Result<_, _>>()?;
-    paths.sort();
-    Ok(paths)
-}
-
-fn is_picture(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    path.is_file() && ["png", "jpg", "jpeg"].contains(&extension.as_str())
+/// Grey pixels as red, green and blue.
+pub(super) fn in_colour(grey: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    grey.iter().flat_map(|byte| [*byte; 3])
 }

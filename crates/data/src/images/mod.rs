@@ -3,6 +3,7 @@
 //! - [`Images`]: pixels and labels in memory, whatever the file was.
 //! - [`read_idx`], [`read_cifar`], [`read_svhn`], [`read_npy`], [`read_cifar10_c`], [`read_folder`]: one reader for each format, [`read_any`] for a path
 //!   whose format its name and first bytes tell.
+//! - [`OwnImages`]: a user's own folders, with pictures of any sizes.
 //! - [`DATA_SETS`]: the known data sets, their files and published checksums.
 //! - [`ContactSheet`]: many images as one PNG, to look at.
 //!
@@ -19,7 +20,10 @@ mod folder;
 mod idx;
 mod mat;
 mod npy;
+mod orientation;
+mod own;
 mod picture;
+mod resize;
 mod sheet;
 mod svhn;
 
@@ -33,6 +37,7 @@ pub use cifar10_c::read_cifar10_c;
 pub use folder::{FolderImages, read_folder};
 pub use idx::read_idx;
 pub use npy::{read_npy, write_npy};
+pub use own::OwnImages;
 pub(crate) use picture::read_picture;
 pub use sheet::ContactSheet;
 pub use svhn::read_svhn;

@@ -1,19 +1,24 @@
 //! One picture from a PNG or JPEG file.
 
 use super::Shape;
+use super::orientation::{of_exif, turned};
 use crate::{FileError, FileResult};
 use std::io::Cursor;
 use std::path::Path;
 use zune_jpeg::zune_core::{colorspace::ColorSpace, options::DecoderOptions};
 
-/// Pictures of more pixels than this are not what these networks look at.
-const LARGEST: u64 = 1 << 24;
+/// Pictures of more pixels than this are not what these networks look at: photographs have 12 to 50 million.
+const LARGEST: u64 = 1 << 26;
 
-/// Shape and pixels \[height, width, channels\] of a picture; grey stays grey.
+/// Bytes of a file, and those that its decoder may ask for.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// Shape and pixels \[height, width, channels\] of a picture; grey stays grey, what is transparent is put on white, and photographs
+/// are turned as they say.
 pub(crate) fn read_picture(path: &Path) -> FileResult<(Shape, Vec<u8>)> {
     let wrong = |problem: String| FileError::new(path, problem);
     let length = std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?.len();
-    if length > 16 * LARGEST {
+    if length > MOST_BYTES {
         return Err(wrong(format!("a picture of {length} bytes is larger than what is read here")));
     }
     let bytes = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
@@ -30,7 +35,7 @@ fn believable(height: u64, width: u64, channels: u64) -> Result<Shape, String> {
 
 fn read_png(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
     let damaged = |error: png::DecodingError| format!("not a PNG that can be read: {error}");
-    let limits = png::Limits { bytes: 16 * LARGEST as usize };
+    let limits = png::Limits { bytes: MOST_BYTES as usize };
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(damaged)?;
@@ -42,24 +47,25 @@ fn read_png(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
     }
     let mut pixels = vec![0; reader.output_buffer_size().ok_or("a picture larger than what is read here")?];
     reader.next_frame(&mut pixels).map_err(damaged)?;
-    let (channels, opaque) = match reader.output_color_type().0 {
-        png::ColorType::Grayscale => (1, true),
-        png::ColorType::Rgb => (3, true),
-        png::ColorType::GrayscaleAlpha => (1, drop_alpha(&mut pixels, 1)),
-        png::ColorType::Rgba => (3, drop_alpha(&mut pixels, 3)),
+    let channels = match reader.output_color_type().0 {
+        png::ColorType::Grayscale => 1,
+        png::ColorType::Rgb => 3,
+        png::ColorType::GrayscaleAlpha => flatten(&mut pixels, 1),
+        png::ColorType::Rgba => flatten(&mut pixels, 3),
         png::ColorType::Indexed => return Err("a palette that cannot be read".into()),
     };
-    if !opaque {
-        return Err("the picture is transparent in places: put it on a background first".into());
-    }
     Ok((Shape { channels, ..shape }, pixels))
 }
 
-/// Removes the alpha after every `channels` values; whether all of them were opaque.
-fn drop_alpha(pixels: &mut Vec<u8>, channels: usize) -> bool {
-    let opaque = pixels.chunks_exact(channels + 1).all(|pixel| pixel[channels] == 255);
-    *pixels = pixels.chunks_exact(channels + 1).flat_map(|pixel| &pixel[..channels]).copied().collect();
-    opaque
+/// Puts pixels, with alpha after every `channels` values, on white; gives `channels`.
+fn flatten(pixels: &mut Vec<u8>, channels: usize) -> usize {
+    let on_white = |pixel: &[u8]| {
+        let alpha = u32::from(pixel[channels]);
+        let value = |byte: &u8| ((u32::from(*byte) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
+        pixel[..channels].iter().map(value).collect::<Vec<u8>>()
+    };
+    *pixels = pixels.chunks_exact(channels + 1).flat_map(on_white).collect();
+    channels
 }
 
 fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
@@ -92,5 +98,5 @@ fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
     if pixels.len() != shape.pixels() {
         return Err(format!("{} bytes were decoded for a picture of {shape}", pixels.len()));
     }
-    Ok((shape, pixels))
+    Ok(turned(shape, pixels, header.exif().map_or(1, |exif| of_exif(exif))))
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`Pairs`]: texts, or pairs of texts, with a label each.
 //! - [`read_mrpc`], [`read_qqp`], [`read_sst2`]: the files of GLUE; [`read_table`]: any file of named columns.
+//! - [`OwnTexts`]: a user's own files, with columns and labels of any names.
 //! - [`TextSet`]: the data sets known by name and where their files lie.
 //! - [`PairEncoder`]: from texts to the tokens of RoBERTa or GPT-2.
 //!
@@ -10,11 +11,13 @@
 mod catalogue;
 mod encoder;
 mod glue;
+mod own;
 mod table;
 
 pub use catalogue::{LoadedTexts, TEXT_SETS, TextSet};
 pub use encoder::{Encoded, PairEncoder, Vocabulary};
 pub use glue::{read_mrpc, read_qqp, read_sst2};
+pub use own::{OwnColumns, OwnTexts};
 pub use table::{Columns, read_table};
 
 /// Labelled texts: one sentence, or two to compare, and a class for each row.

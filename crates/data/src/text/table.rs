@@ -27,9 +27,74 @@ pub struct Columns<'a> {
 /// Reads a file of named columns, plain or gzipped, with or without a byte order mark. A file named `.csv` or `.csv.gz` has commas, and
 /// fields in double quotes may hold commas, line ends and doubled quotes; any other has tabs, and quotes are letters as they stand.
 pub fn read_table(path: &Path, columns: &Columns) -> FileResult<Pairs> {
+    let mut pairs = Pairs::default();
+    let choose = |header: &[String]| {
+        let place = |wanted: &str| place(header, wanted);
+        Ok(Places {
+            first: place(columns.first)?,
+            second: columns.second.map(place).transpose()?,
+            label: place(columns.label)?,
+        })
+    };
+    read_columns(path, choose, |row| {
+        let class = row.label.parse().ok().filter(|class| *class < columns.classes).ok_or_else(|| {
+            let (found, last) = (shortened(row.label), columns.classes.saturating_sub(1));
+            row.error(row.places.label, format!("'{found}' is not a label; labels are 0 to {last}"))
+        })?;
+        pairs.texts.push((row.first.to_string(), row.second.map(str::to_string)));
+        pairs.labels.push(class);
+        Ok(())
+    })?;
+    Ok(pairs)
+}
+
+/// Where the columns that are read stand.
+pub(super) struct Places {
+    pub first: usize,
+    pub second: Option<usize>,
+    pub label: usize,
+}
+
+/// What is read of a row.
+pub(super) struct Row<'a> {
+    line: u64,
+    header: &'a [String],
+    pub places: &'a Places,
+    pub first: &'a str,
+    pub second: Option<&'a str>,
+    /// Without blanks around it.
+    pub label: &'a str,
+}
+
+impl Row<'_> {
+    /// What is wrong with one of its columns.
+    pub fn error(&self, column: usize, problem: impl std::fmt::Display) -> String {
+        format!("line {}, column '{}': {problem}", self.line, self.header[column])
+    }
+}
+
+/// Where a column stands.
+pub(super) fn place(header: &[String], wanted: &str) -> Result<usize, String> {
+    header.iter().position(|name| name == wanted).ok_or_else(|| {
+        let near = did_you_mean(wanted, header.iter().map(String::as_str));
+        format!("line 1: there is no column '{wanted}'{near}; {}", the_columns(header))
+    })
+}
+
+/// The columns there are, for a message.
+pub(super) fn the_columns(header: &[String]) -> String {
+    format!("the columns are: {}", shortened(&header.join(", ")))
+}
+
+/// Visits the rows of a file; `choose` says which columns are read, from the names of all.
+pub(super) fn read_columns(
+    path: &Path,
+    choose: impl FnOnce(&[String]) -> Result<Places, String>,
+    visit: impl FnMut(&Row) -> Result<(), String>,
+) -> FileResult<()> {
     let wrong = |problem: String| FileError::new(path, problem);
     let file = Bytes::open(path).map_err(|error| wrong(error.problem))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let commas = name.strip_suffix(".gz").unwrap_or(&name).ends_with(".csv");
     let mut builder = ReaderBuilder::new();
     builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
@@ -38,25 +103,21 @@ pub fn read_table(path: &Path, columns: &Columns) -> FileResult<Pairs> {
     }
     // A line end after the last row, if it has none: then every row is known to end one line before the reader stands.
     let file = Limited { file, left: MAX_BYTES }.chain(&b"\n"[..]);
-    read_rows(builder.from_reader(file), columns).map_err(wrong)
+    visit_rows(builder.from_reader(file), choose, visit).map_err(wrong)
 }
 
-fn read_rows(mut reader: Reader<impl Read>, columns: &Columns) -> Result<Pairs, String> {
+fn visit_rows(
+    mut reader: Reader<impl Read>,
+    choose: impl FnOnce(&[String]) -> Result<Places, String>,
+    mut visit: impl FnMut(&Row) -> Result<(), String>,
+) -> Result<(), String> {
     let mut row = StringRecord::new();
     if next(&mut reader, &mut row, None)?.is_none() {
         return Err("is empty; its first line should name the columns".to_string());
     }
     let header: Vec<String> = row.iter().map(|name| name.trim().to_string()).collect();
-    let place = |wanted: &str| {
-        header.iter().position(|name| name == wanted).ok_or_else(|| {
-            let names = header.iter().map(String::as_str);
-            let known = shortened(&header.join(", "));
-            format!("line 1: there is no column '{wanted}'{}; the columns are: {known}", did_you_mean(wanted, names))
-        })
-    };
-    let (first, second) = (place(columns.first)?, columns.second.map(place).transpose()?);
-    let label = place(columns.label)?;
-    let mut pairs = Pairs::default();
+    let places = choose(&header)?;
+    let mut rows = 0;
     while let Some(line) = next(&mut reader, &mut row, Some(&header))? {
         if row.len() == 1 && &row[0] == "\r" {
             continue; // an empty line that ends as Windows' do
@@ -69,17 +130,14 @@ fn read_rows(mut reader: Reader<impl Read>, columns: &Columns) -> Result<Pairs, 
         }
         // Of a file with Windows line ends, the last column holds the carriage return.
         let field = |at: usize| row[at].strip_suffix('\r').unwrap_or(&row[at]);
-        let class = field(label).trim();
-        let class = class.parse().ok().filter(|class| *class < columns.classes).ok_or_else(|| {
-            let (column, found, last) = (columns.label, shortened(class), columns.classes.saturating_sub(1));
-            format!("line {line}, column '{column}': '{found}' is not a label; labels are 0 to {last}")
-        })?;
-        pairs.texts.push((field(first).to_string(), second.map(|at| field(at).to_string())));
-        pairs.labels.push(class);
+        let (first, second) = (field(places.first), places.second.map(field));
+        let label = field(places.label).trim();
+        visit(&Row { line, header: &header, places: &places, first, second, label })?;
+        rows += 1;
     }
-    match pairs.labels.is_empty() {
-        true => Err("has a header but no rows".to_string()),
-        false => Ok(pairs),
+    match rows {
+        0 => Err("has a header but no rows".to_string()),
+        _ => Ok(()),
     }
 }
 
@@ -111,11 +169,8 @@ fn next(
 }
 
 /// At most 80 letters of what a file holds, for a message.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(80) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_string(),
-    }
+pub(super) fn shortened(text: &str) -> String {
+    pudica_boolean::shortened(text, 80)
 }
 
 /// A reader that fails, and does not end silently, where a file is too long.

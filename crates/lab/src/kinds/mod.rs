@@ -8,8 +8,13 @@ pub mod grokking;
 pub mod spectra;
 pub mod tokens;
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use pudica_data::{FileResult, digest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::compute::{Abilities, Machine};
@@ -23,6 +28,9 @@ pub(crate) use documented::{choices, documented};
 
 /// All kinds; the first is meant where a recipe names none.
 pub static KINDS: [&Kind; 5] = [&boolean::KIND, &classifier::KIND, &grokking::KIND, &tokens::KIND, &spectra::KIND];
+
+/// Names of settings, and values for them.
+pub type Implied = Vec<(&'static str, Value)>;
 
 /// A kind of experiment.
 pub struct Kind {
@@ -40,18 +48,42 @@ pub struct Kind {
     pub headline: &'static [&'static str],
     /// Every measure that a run may have, without standard errors; `blowup_*` stands for all that begin so.
     pub measures: &'static [&'static str],
-    /// Every setting at its default.
-    pub defaults: fn() -> Settings,
-    /// What every setting means.
-    pub documentation: fn() -> Vec<SettingDoc>,
-    /// The finished, validated settings of a run.
-    pub resolve: fn(&Settings) -> Result<Settings>,
-    /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
-    pub canonical: fn(&Settings) -> Result<String>,
+    /// The settings of its runs.
+    pub settings: SettingsOf,
     /// The run whose labels a run with these settings learns, if any.
     pub teacher: fn(&Settings) -> Option<String>,
     /// Reads the data of a plan and finds its device, before anything is written.
     pub open: fn(&Plan, &Machine) -> Result<Box<dyn Experiment>>,
+}
+
+/// What is done with the settings of a run of some kind, from the one type that defines them.
+pub struct SettingsOf {
+    /// Every setting at its default.
+    pub defaults: fn() -> Settings,
+    /// What every setting means.
+    pub documentation: fn() -> Vec<SettingDoc>,
+    /// What the other settings imply for settings that nobody gave.
+    pub implied: fn(&Settings) -> Result<Implied>,
+    /// The finished, validated settings of a run.
+    pub resolve: fn(&Settings) -> Result<Settings>,
+    /// States which files of the user's own a resolved run reads, as settings.
+    pub identify: fn(Settings, &mut OwnFiles) -> Result<Settings>,
+    /// The settings as the text whose hash is a run's id: every key in the order of definition, shortest round-trip numbers.
+    pub canonical: fn(&Settings) -> Result<String>,
+}
+
+impl SettingsOf {
+    /// Those of a configuration.
+    pub(crate) const fn of<C: Configuration>() -> SettingsOf {
+        SettingsOf {
+            defaults: || C::default().settings(),
+            documentation: || C::documentation(""),
+            implied: |_| Ok(Vec::new()),
+            resolve: |settings| Ok(C::resolve(settings)?.settings()),
+            identify: |settings, _| Ok(settings),
+            canonical: |settings| Ok(settings.read::<C>()?.canonical_json()),
+        }
+    }
 }
 
 impl Kind {
@@ -72,20 +104,20 @@ impl Kind {
 
     /// Every setting at its default, with what runs compute on.
     pub fn defaults(&self) -> Settings {
-        (self.defaults)().with_compute(&self.abilities.default_compute())
+        (self.settings.defaults)().with_compute(&self.abilities.default_compute())
     }
 
     /// The finished, validated settings of a run.
     pub fn resolve(&self, settings: &Settings) -> Result<Settings> {
         let compute = settings.compute().unwrap_or_else(|| self.abilities.default_compute());
         self.abilities.check(self.name, &compute)?;
-        Ok((self.resolve)(settings)?.with_compute(&compute))
+        Ok((self.settings.resolve)(settings)?.with_compute(&compute))
     }
 
     /// The run's name: the first 12 hexadecimal digits of the SHA-256 of its settings. What it computes on counts where it is not the
     /// default, so that the ids of format 1 stand for what they were: runs on the default device.
     pub fn id(&self, settings: &Settings) -> Result<String> {
-        let mut text = (self.canonical)(settings)?;
+        let mut text = (self.settings.canonical)(settings)?;
         if let Some(compute) = settings.compute().filter(|compute| *compute != self.abilities.default_compute()) {
             text += &format!("\n{}/{}/{}", compute.device, compute.dtype, compute.engine);
         }
@@ -95,7 +127,7 @@ impl Kind {
 
     /// What every setting means, its type and its default, in the order of definition.
     pub fn documentation(&self) -> Vec<SettingDoc> {
-        let mut all = (self.documentation)();
+        let mut all = (self.settings.documentation)();
         all.extend(documented::of_compute(&self.abilities));
         let defaults = self.defaults();
         for setting in &mut all {
@@ -129,27 +161,38 @@ pub trait Configuration:
     }
 }
 
-/// [`Kind::defaults`] of a configuration.
-pub(crate) fn defaults_of<C: Configuration>() -> Settings {
-    C::default().settings()
+/// The user's own files that the runs of a plan read.
+#[derive(Debug, Default)]
+pub struct OwnFiles {
+    /// The data folder.
+    pub data: Option<PathBuf>,
+    /// The identities found so far, by where the files lie: runs of one plan share them.
+    known: HashMap<PathBuf, String>,
 }
 
-/// [`Kind::documentation`] of a configuration.
-pub(crate) fn documentation_of<C: Configuration>() -> Vec<SettingDoc> {
-    C::documentation("")
-}
+impl OwnFiles {
+    /// Those of this data folder, none read yet.
+    pub(crate) fn new(data: Option<PathBuf>) -> OwnFiles {
+        OwnFiles { data, known: HashMap::new() }
+    }
 
-/// [`Kind::resolve`] of a configuration.
-pub(crate) fn resolve_as<C: Configuration>(settings: &Settings) -> Result<Settings> {
-    Ok(C::resolve(settings)?.settings())
-}
+    /// Whether there are any.
+    pub(crate) fn any(&self) -> bool {
+        !self.known.is_empty()
+    }
 
-/// [`Kind::canonical`] of a configuration.
-pub(crate) fn canonical_as<C: Configuration>(settings: &Settings) -> Result<String> {
-    Ok(settings.read::<C>()?.canonical_json())
-}
-
-/// [`Kind::teacher`] of kinds whose runs learn from no other.
-pub(crate) fn no_teacher(_: &Settings) -> Option<String> {
-    None
+    /// The identity of the files that lie at a path: they are read once.
+    pub(crate) fn identity(
+        &mut self,
+        path: &Path,
+        files: impl FnOnce() -> FileResult<Vec<PathBuf>>,
+    ) -> FileResult<String> {
+        if let Some(known) = self.known.get(path) {
+            return Ok(known.clone());
+        }
+        let root = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let found = digest(root, &files()?)?;
+        self.known.insert(path.to_path_buf(), found.clone());
+        Ok(found)
+    }
 }

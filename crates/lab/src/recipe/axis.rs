@@ -59,7 +59,7 @@ impl Axis {
 
     /// Reads the values of a setting as typed on the command line: `4,8,12`, `0..10`, `true`, `parity`.
     pub fn read_typed(key: &str, text: &str) -> Result<Axis> {
-        let values = text.split(',').map(|item| typed(key, item.trim())).collect::<Result<Vec<Value>>>()?;
+        let values = items(text).map(|item| typed(key, item.trim())).collect::<Result<Vec<Value>>>()?;
         if values.iter().any(|value| value == "") {
             return Err(Error::setting(key, "has an empty value; write key=value or key=a,b,c"));
         }
@@ -79,6 +79,19 @@ impl Axis {
     }
 }
 
+/// The parts between commas, but for commas in parentheses: `parity,expr:maj(x1,x2,x3)` are two.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    text.split(move |character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        character == ',' && depth == 0
+    })
+}
+
 /// A word typed on the command line as a JSON value: numbers and booleans as such, anything else as text.
 fn typed(key: &str, word: &str) -> Result<Value> {
     if let Ok(whole) = word.parse::<u64>() {
@@ -96,7 +109,8 @@ fn typed(key: &str, word: &str) -> Result<Value> {
 
 /// A range written as text, if it is one.
 fn parse_range(key: &str, text: &str) -> Result<Option<Values>> {
-    let Some((start, rest)) = text.split_once("..") else { return Ok(None) };
+    // `table:../f.npy` and `../texts` are paths.
+    let Some((start, rest)) = text.split_once("..").filter(|_| !text.contains('/')) else { return Ok(None) };
     let (inclusive, rest) = match rest.strip_prefix('=') {
         Some(rest) => (true, rest),
         None => (false, rest),
@@ -148,6 +162,7 @@ mod tests {
         assert_eq!(list(json!([1, "5..7"])), [json!(1), json!(5), json!(6)]);
         assert_eq!(list(json!("random:0..2")), [json!("random:0"), json!("random:1")]);
         assert_eq!(list(json!("parity")), [json!("parity")]);
+        assert_eq!(list(json!("../texts/mine.tsv")), [json!("../texts/mine.tsv")]);
         assert_eq!(Axis::read("n", &json!("0.0..0.4")).unwrap().values, Values::Between(0.0, 0.4));
     }
 
@@ -155,6 +170,8 @@ mod tests {
     fn typed_overrides() {
         let axis = Axis::read_typed("n", "4,8,12").unwrap();
         assert_eq!(axis.listed().unwrap(), [json!(4), json!(8), json!(12)]);
+        let axis = Axis::read_typed("target", "parity, expr:maj(x1, (x2), x3) & x4,table:../f.npy").unwrap();
+        assert_eq!(axis.listed().unwrap(), ["parity", "expr:maj(x1, (x2), x3) & x4", "table:../f.npy"]);
         assert_eq!(Axis::read_typed("train.lr", "1e-3").unwrap().listed().unwrap(), [json!(1e-3)]);
         assert_eq!(Axis::read_typed("model.same_init", "false").unwrap().listed().unwrap(), [json!(false)]);
     }

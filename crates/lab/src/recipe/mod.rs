@@ -94,6 +94,8 @@ pub struct Scale {
     pub name: String,
     /// The settings all its sweeps start from.
     pub settings: Settings,
+    /// Those of them that the recipe gives; the others are defaults.
+    pub given: Vec<String>,
     /// Its sweeps, in the order they run.
     pub sweeps: Vec<Sweep>,
 }
@@ -209,15 +211,16 @@ impl Recipe {
             }
             let table: ScaleFile =
                 serde_json::from_value(table).map_err(|error| wrong(format!("[{scale}]: {error}")))?;
-            let mut settings = kind.defaults();
+            let (mut settings, mut given) = (kind.defaults(), Vec::new());
             for (key, value) in flatten(&file.settings).into_iter().chain(flatten(&table.settings)) {
                 if !value.is_null() {
                     settings.set(&key, value)?;
+                    given.push(key);
                 }
             }
             let sweeps =
                 table.sweep.into_iter().map(|sweep| Sweep::read(sweep, &settings)).collect::<Result<Vec<_>>>()?;
-            scales.push(Scale { name: scale, settings, sweeps });
+            scales.push(Scale { name: scale, settings, given, sweeps });
         }
         Ok(Recipe {
             name: name.into(),

@@ -52,6 +52,18 @@ pub struct RunSummary {
     /// Larger results: profiles and histograms.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub detail: Map<String, Value>,
+    /// What lies beside the summary, so that a file cut later is noticed; unknown for runs of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Files>,
+}
+
+/// The other files of a run that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    /// Lines in `metrics.jsonl`.
+    pub metrics_lines: u64,
+    /// Size of `weights.safetensors`; 0 where there is none.
+    pub weights_bytes: u64,
 }
 
 /// What made a run, beside its settings.
@@ -82,6 +94,7 @@ impl RunSummary {
             made_by: None,
             measures: Map::new(),
             detail: Map::new(),
+            files: None,
         }
     }
 
@@ -146,7 +159,7 @@ impl RunFolder {
 
     /// The outcome, if the run has ended.
     pub fn summary(&self) -> Result<Option<RunSummary>> {
-        let path = self.path.join("summary.json");
+        let path = self.summary_path();
         let summary: Option<RunSummary> = read_json(&path)?;
         if let Some(summary) = &summary {
             check_format(&path, summary.format)?;
@@ -169,40 +182,51 @@ impl RunFolder {
             std::fs::rename(&from.path, &self.path).map_err(Error::io("rename", &from.path))?;
         }
         write_json(&self.config_path(), settings.tree())?;
-        let path = self.path.join("summary.json");
+        let path = self.summary_path();
         match read_json::<RunSummary>(&path)? {
             Some(summary) => write_json(&path, &RunSummary { id: id.into(), format: FORMAT, ..summary }),
             None => Ok(()),
         }
     }
 
-    /// Drops an unfinished run's state, so that it begins again.
-    pub(super) fn forget_progress(&self) -> Result<bool> {
-        let mut dropped = false;
-        for path in [self.checkpoint_path(), self.metrics_path()] {
-            match std::fs::remove_file(&path) {
-                Ok(()) => dropped = true,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::io("remove", &path)(error)),
-            }
-        }
-        Ok(dropped)
+    /// Drops a run's state and outcome, so that it begins again; whether there was any. The outcome goes first: without it the run is
+    /// unfinished, whatever else is left.
+    pub(crate) fn forget(&self) -> Result<bool> {
+        let summary = remove(&self.summary_path())?;
+        let checkpoint = remove(&self.checkpoint_path())?;
+        Ok(remove(&self.metrics_path())? || checkpoint || summary)
     }
 
     /// Stores the outcome; the checkpoint is no longer needed then.
     pub fn finish(&self, summary: &RunSummary) -> Result<()> {
-        write_json(&self.path.join("summary.json"), summary)?;
+        let weights_bytes = std::fs::metadata(self.weights_path()).map_or(0, |weights| weights.len());
+        let files = Files { metrics_lines: self.metrics()?.len() as u64, weights_bytes };
+        write_json(&self.summary_path(), &RunSummary { files: Some(files), ..summary.clone() })?;
         self.remove_checkpoint()
+    }
+
+    /// What is wrong with the metrics of a run that has ended, if anything.
+    pub(crate) fn cut_metrics(&self, summary: &RunSummary) -> Result<Option<String>> {
+        let Some(Files { metrics_lines, .. }) = summary.files else { return Ok(None) };
+        let lines = self.metrics()?.len() as u64;
+        Ok((lines < metrics_lines).then(|| format!("metrics.jsonl has {lines} of its {metrics_lines} lines")))
+    }
+
+    /// What is wrong with the weights of a run that has ended, if anything. They may be gone altogether: people delete them for their
+    /// size, and only runs that learn from this one need them.
+    pub(crate) fn cut_weights(&self, summary: &RunSummary) -> Option<String> {
+        let (Files { weights_bytes, .. }, weights) = (summary.files?, std::fs::metadata(self.weights_path()).ok()?);
+        let found = weights.len();
+        (found != weights_bytes).then(|| format!("weights.safetensors has {found} of its {weights_bytes} bytes"))
     }
 
     /// Removes the checkpoint, if there is one.
     pub(crate) fn remove_checkpoint(&self) -> Result<()> {
-        match std::fs::remove_file(self.checkpoint_path()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", &self.checkpoint_path())(error))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.checkpoint_path()).map(|_| ())
+    }
+
+    fn summary_path(&self) -> PathBuf {
+        self.path.join("summary.json")
     }
 
     /// The trained network.
@@ -273,5 +297,14 @@ impl RunFolder {
         }
         write_bytes(&self.metrics_path(), text.as_bytes())?;
         Ok(kept)
+    }
+}
+
+/// Removes a file; whether it was there.
+fn remove(path: &Path) -> Result<bool> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("remove", path)(error)),
     }
 }

@@ -74,8 +74,10 @@ pub struct SweepRun {
     pub record: RunRecord,
     /// Its settings.
     pub settings: Settings,
-    /// Its outcome, if it has ended.
+    /// Its outcome, if it has ended and is whole.
     pub summary: Option<RunSummary>,
+    /// What is wrong with its metrics, where it has ended and they were cut since.
+    pub damage: Option<String>,
     /// Its folder.
     pub folder: RunFolder,
 }
@@ -178,6 +180,7 @@ impl SweepFolder {
             let Some(settings) = folder.settings()? else { continue };
             let settings = check_identity(kind, &folder, &record.id, settings)?;
             let summary = folder.summary()?;
+            let damage = summary.as_ref().map_or(Ok(None), |summary| folder.cut_metrics(summary))?;
             let device = summary.as_ref().map_or("", |summary| &summary.device);
             let settings = match settings.compute() {
                 Some(_) => settings,
@@ -186,7 +189,8 @@ impl SweepFolder {
                     settings.with_compute(&compute)
                 }
             };
-            runs.push(SweepRun { record: record.clone(), settings, summary, folder });
+            let summary = summary.filter(|_| damage.is_none());
+            runs.push(SweepRun { record: record.clone(), settings, summary, damage, folder });
         }
         if self.record.format < FORMAT {
             name_runs(kind, &self.record, &mut runs);
@@ -235,6 +239,12 @@ fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
         } else {
             format!("{foreign} runs that this command lacks")
         };
+        if old.command == plan.command() && old.recipe_text == plan.recipe.text {
+            return refuse(format!(
+                "holds {what}: a file that the settings name, such as the table of a target or own data, has changed since; bring the old \
+                 one back, or choose another --out"
+            ));
+        }
         return refuse(format!(
             "holds {what} (made by `{}`); choose another --out, or leave it out: other settings get a folder of their own",
             old.command

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 fn old_ids(plan: &Plan) -> Result<HashMap<String, String>> {
     let mut old: HashMap<String, String> = HashMap::new();
     for run in &plan.runs {
-        let mut text = (plan.kind().canonical)(&run.settings)?;
+        let mut text = (plan.kind().settings.canonical)(&run.settings)?;
         if let Some(teacher) = run.depends_on(plan.kind())
             && let Some(its_old) = old.get(&teacher)
         {
@@ -66,7 +66,7 @@ pub(super) fn take_over(path: &Path, plan: &Plan, notices: &mut Vec<String>) -> 
                 moved += usize::from(from.path() != to.path());
             }
             Some(_) => {}
-            None => dropped += usize::from(from.forget_progress()?),
+            None => dropped += usize::from(from.forget()?),
         }
     }
     if moved > 0 {

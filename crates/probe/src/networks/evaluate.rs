@@ -9,9 +9,9 @@ use crate::ProbeError;
 /// How well a network does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// The mean loss: squared error over all outputs; of classifiers, cross-entropy.
+    /// The mean loss: squared error over all outputs.
     pub loss: Estimate,
-    /// The part of all outputs that are on the label's side of 1/2; of classifiers, of inputs whose class is found.
+    /// The part of all outputs that are on the label's side of 1/2.
     pub accuracy: Estimate,
 }
 

@@ -223,6 +223,11 @@ fn log_ticks(low: f64, high: f64, wanted: f64) -> (Vec<(f64, String)>, Vec<f64>)
             }
         }
     }
+    if ticks.len() < 3 && decades < 1.0 {
+        // Hardly a power of two apart: as on an evenly spaced axis, though their distances differ.
+        let between = linear_ticks(10f64.powf(low), 10f64.powf(high), wanted);
+        return (between.into_iter().filter(|(value, _)| *value > 0.0).collect(), Vec::new());
+    }
     if decades < 2.0 {
         // Beside 2 and 5, write 1, 10, 100 as numbers too.
         for (value, text) in &mut ticks {
@@ -264,6 +269,7 @@ mod tests {
     fn log_ticks_are_powers_of_ten() {
         assert_eq!(texts(log_ticks(-3.1, 1.2, 5.0).0), ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]);
         assert_eq!(texts(log_ticks(-0.1, 1.1, 5.0).0), ["1", "10", "2", "5"]);
+        assert_eq!(texts(log_ticks(1.75f64.log10(), 2.45f64.log10(), 4.0).0), ["1.8", "2.0", "2.2", "2.4"]);
     }
 
     #[test]

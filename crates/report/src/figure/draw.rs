@@ -489,4 +489,61 @@ mod tests {
         assert!(!name_at(9.7), "on the left, as there is a point on the right");
         assert!(name_at(5.0), "on the right, as nothing is in the way");
     }
+
+    /// What is drawn of a band from 0 to 10 on an axis from 0.001 to 1, or from 0 to 1.
+    fn band(points: &[(f64, f64, f64)], scale: Scale) -> String {
+        let y = match scale {
+            Scale::Log => Axis::log("y").within(1e-3, 1.0),
+            Scale::Linear => Axis::linear("y").within(0.0, 1.0),
+        };
+        let marks = vec![Mark::Band { points: points.to_vec(), style: Style::line("#123456") }];
+        let panel = Panel { title: String::new(), x: Axis::linear("x").within(0.0, 10.0), y, marks };
+        let svg = Figure { panels: vec![panel], columns: 1, ..Figure::default() }.svg();
+        let own = svg.split('<').filter(|element| element.contains("#123456"));
+        own.map(|element| format!("<{element}")).collect()
+    }
+
+    #[test]
+    fn a_band_is_interrupted_where_there_is_no_interval() {
+        let none = (5.0, f64::NAN, f64::NAN);
+        let svg = band(&[(1.0, 0.2, 0.4), (2.0, 0.2, 0.4), none, (8.0, 0.2, 0.4), (9.0, 0.2, 0.4)], Scale::Linear);
+        assert_eq!(svg.matches("<path").count(), 2, "{svg}");
+        // An interval without neighbours is a bar with two caps.
+        let svg = band(&[(1.0, 0.2, 0.4), none, (8.0, 0.2, 0.4), (9.0, 0.2, 0.4)], Scale::Linear);
+        assert_eq!((svg.matches("<path").count(), svg.matches("<line").count()), (1, 3), "{svg}");
+    }
+
+    #[test]
+    fn a_band_that_goes_back_does_not_cross_itself() {
+        let svg = band(&[(1.0, 0.2, 0.4), (5.0, 0.3, 0.5), (3.0, 0.4, 0.6), (7.0, 0.1, 0.9)], Scale::Linear);
+        assert_eq!(svg.matches("<path").count(), 1, "one shade: {svg}");
+        let path = svg.split('"').nth(1).unwrap();
+        for piece in path.split('M').skip(1) {
+            let corners: Vec<Vec<f64>> = piece
+                .trim_end_matches('Z')
+                .split('L')
+                .map(|corner| corner.split(' ').map(|number| number.parse().unwrap()).collect())
+                .collect();
+            // All turn the same way: left above, right above, right below, left below.
+            assert!(corners[0][0] < corners[1][0] && corners[1][0] == corners[2][0] && corners[3][0] == corners[0][0]);
+            assert!(corners[0][1] < corners[3][1] && corners[1][1] < corners[2][1], "{piece}");
+        }
+        assert_eq!(path.matches('M').count(), 3);
+    }
+
+    #[test]
+    fn a_band_on_a_log_axis_does_not_fall_to_its_floor() {
+        let svg = band(&[(1.0, -0.1, 0.5), (2.0, -0.1, 0.5)], Scale::Log);
+        let path = svg.split('"').nth(1).unwrap();
+        let heights: Vec<f64> = path
+            .trim_matches(['M', 'Z'])
+            .split('L')
+            .map(|corner| corner.split(' ').nth(1).unwrap().parse().unwrap())
+            .collect();
+        // m = 0.2, h = 0.3: the band is as high above the mean as it reaches below, and the floor is far.
+        let (top, bottom) = (heights[0], heights[3]);
+        let floor = TOP_UNTITLED + HEIGHTS[0];
+        let mean = TOP_UNTITLED + HEIGHTS[0] * 0.2f64.log10() / -3.0;
+        assert!(((mean - top) - (bottom - mean)).abs() < 0.2 && bottom < floor - 50.0, "{top} {mean} {bottom} {floor}");
+    }
 }

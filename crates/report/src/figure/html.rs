@@ -103,9 +103,12 @@ impl Figure {
         let frame = Frame { left, right: width - RIGHT, top, bottom: top + height };
         let mut body = String::new();
         draw_panel(&mut body, &panel, &frame, left, id, Place::Page { title_again, x_again, y_again });
+        // Beside its neighbours it leaves out what they share: the room for that, in percent of its width.
+        let share = |again: bool, room: f64| if again { format!("{:.1}%", -100.0 * room / width) } else { "0".into() };
+        let (up, down) = (share(title_again, TOP - TOP_UNTITLED), share(x_again, BOTTOM - BOTTOM_UNLABELLED));
         let name = Some(&panel.title).filter(|title| !title.is_empty()).unwrap_or(&panel.y.label);
         format!(
-            "<svg class=\"panel {class}\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\" aria-describedby=\"{id}-d\" \
+            "<svg class=\"panel {class}\" style=\"--up:{up};--down:{down}\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\" aria-describedby=\"{id}-d\" \
              font-size=\"13\" fill=\"{}\"><desc id=\"{id}-d\">{}</desc>{}</svg>",
             top + height + bottom,
             escape(&plain(name)),

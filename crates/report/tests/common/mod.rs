@@ -116,6 +116,7 @@ impl Planned {
             made_by: None,
             measures: object(measures),
             detail: object(detail),
+            files: None,
         };
         self.folder.finish(&summary).unwrap();
     }

@@ -80,7 +80,8 @@ extern "C" __global__ void count_set(u32* counts, const u32* keys, const u64* st
 }
 
 // labels [R, B] of bits [sets, B, n]. A replica's rule is (kind, where its data begin): 0, a value for each number of ones;
-// 1, the parity of the marked bits; 2, a truth table, x_1 the most significant.
+// 1, the parity of the marked bits; 2, a truth table, x_1 the most significant; 3, a value for each row of such a table; 4, an expression:
+// how many steps, then each: what to do in the lowest three bits, with what in the others. Its stack is a word, the top in bit 0.
 extern "C" __global__ void label(float* labels, const u8* bits, const u32* rules, const u32* data, int B, int n, int sets) {
     int b = blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
     if (b >= B) return;
@@ -96,10 +97,27 @@ extern "C" __global__ void label(float* labels, const u8* bits, const u32* rules
         u32 parity = 0;
         for (int i = 0; i < n; i++) parity ^= x[i] & own[i];
         y = parity;
-    } else {
+    } else if (kind < 4) {
         u32 row = 0;
         for (int i = 0; i < n; i++) row = row << 1 | x[i];
-        y = own[row / 32] >> row % 32 & 1;
+        y = kind == 2 ? (float)(own[row / 32] >> row % 32 & 1) : __uint_as_float(own[row]);
+    } else {
+        u64 stack = 0;
+        for (u32 s = 1; s <= own[0]; s++) {
+            u32 what = own[s] & 7, with = own[s] >> 3;
+            u64 top = stack & 1, rest = stack >> 1;
+            if (what == 0) stack = stack << 1 | x[with];
+            else if (what == 1) stack = stack << 1 | with;
+            else if (what == 2) stack ^= 1;
+            else if (what == 3) stack = rest & (top | ~1ull);
+            else if (what == 4) stack = rest ^ top;
+            else if (what == 5) stack = rest | top;
+            else {
+                u32 ones = __popcll(stack << (64 - with));
+                stack = (with == 64 ? 0 : stack >> with) << 1 | (u64)(2 * ones > with);
+            }
+        }
+        y = stack & 1;
     }
     labels[(u64)r * B + b] = y;
 }

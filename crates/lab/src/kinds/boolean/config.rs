@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::TargetName;
 use crate::error::Result;
 use crate::kinds::{Configuration, Documented, choices, documented};
 use crate::settings::Settings;
@@ -9,11 +10,11 @@ use crate::settings::Settings;
 documented! {
     /// All settings of one run that learns a Boolean function.
     pub struct RunConfig {
-        /// The function to learn: `parity`, `majority`, `first`, `mean`, `random:SEED`, `kparity:K`, `run:ID` (the truth table
-        /// labelled by another finished run) or `completion:SEED:SIZE:SET_SEED:TARGET` (random, but agreeing with TARGET on a
-        /// training set).
+        /// The function to learn: a name of `pudica boolean --list` (`parity`, `random:SEED`, `threshold:n/3`), `expr:EXPRESSION`,
+        /// `table:FILE`, `run:ID` (the truth table labelled by another finished run) or `completion:SEED:SIZE:SET_SEED:TARGET` (random,
+        /// but agreeing with TARGET on a training set).
         pub target: String,
-        /// Length of the input strings, in bits.
+        /// Length of the input strings, in bits. Where it is not set, a table or an expression has its own.
         pub n: usize,
         /// Names every random choice of the run: initial weights, batches, noise.
         pub seed: u64,
@@ -213,6 +214,7 @@ impl Configuration for RunConfig {
         settings.check_choice("model.embed", Embed::CHOICES)?;
         let mut config: RunConfig = settings.read()?;
         config.model.ff = config.ff();
+        config.target = TargetName::parse(&config.target)?.written()?;
         config.validate()?;
         Ok(config)
     }

@@ -4,8 +4,8 @@ use pudica_data::{Batch, Bits, Stream, TrainingSet};
 use pudica_ensemble::{Engine, Strings};
 use pudica_nn::{Device, Network};
 use pudica_probe::{
-    BlowupTotals, Estimate, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity, parameter_norm,
-    sharpness,
+    BlowupTotals, Estimate, Moments, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity,
+    parameter_norm, sharpness,
 };
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,9 @@ use crate::stop::Progress;
 
 /// The whole cube is enumerated up to this length.
 const LARGEST_CUBE: usize = 20;
+
+/// Batches, at most, whose outputs tell how far they spread.
+pub(super) const SPREAD_BATCHES: usize = 8;
 
 /// Strings the scratchpad is decoded on at a time, between two looks at whether to stop.
 const DECODED_AT_ONCE: usize = 16;
@@ -58,6 +61,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
     interruptible(training.engine.as_mut(), progress, per_string, |engine| {
         let mut all: Vec<Results> = runs.iter().map(|_| Results::default()).collect();
         let losses = evaluations(runs, engine, &mut all)?;
+        spreads(runs, engine, &mut all)?;
         sharpnesses(runs, engine, &mut all)?;
 
         let (cube, exact) = cube(config, config.measure.batches)?;
@@ -117,6 +121,31 @@ fn evaluations(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]
     }
     // A run that saw only some strings has converged when it fits those; beyond them it generalises as it will.
     Ok(fits.iter().map(|fit| fit.loss.mean).collect())
+}
+
+/// How far the outputs spread, and how far the target does: a network that answers the same to every string has no spread.
+fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let config = &runs[0].config;
+    let (rows, purpose) = (config.train.batch, "evaluate");
+    let mut found = vec![(Moments::default(), Moments::default()); runs.len()];
+    for index in 0..config.eval.batches.min(SPREAD_BATCHES) as u64 {
+        let outputs = engine.predict(Strings::Fresh { rows, purpose, index })?;
+        for (((output, target), values), run) in found.iter_mut().zip(outputs).zip(runs) {
+            values.into_iter().for_each(|value| output.add(f64::from(value)));
+            let labels = run.task.measure_batch(rows, run.config.seed, purpose, index)?.labels;
+            labels.into_iter().for_each(|label| target.add(f64::from(label)));
+        }
+    }
+    // Of the values there are, not of those they are drawn from: a small cube is all there is.
+    let deviation = |moments: &Moments| {
+        let count = moments.count() as f64;
+        (moments.variance().unwrap_or(0.0) * (count - 1.0).max(0.0) / count).sqrt()
+    };
+    for (results, (output, target)) in all.iter_mut().zip(&found) {
+        results.measures.value("output_std", deviation(output));
+        results.measures.value("target_std", deviation(target));
+    }
+    Ok(())
 }
 
 /// Sharpness on fresh strings, and on a set of strings where that is asked for.

@@ -16,14 +16,17 @@ mod work;
 
 use std::path::Path;
 
+use pudica_boolean::TruthTable;
 use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
 
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, resolve_as};
+use crate::kinds::{Configuration, Implied, Kind, SettingsOf};
 use crate::plan::Plan;
 use crate::settings::Settings;
+use crate::store::RunFolder;
+use validate::LONGEST_TABLE;
 
 pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
 pub use constant::constant_loss;
@@ -65,16 +68,19 @@ pub static KIND: Kind = Kind {
         "train_loss",
         "train_accuracy",
     ],
-    defaults: defaults_of::<RunConfig>,
-    documentation: documentation_of::<RunConfig>,
-    resolve,
-    canonical: canonical_as::<RunConfig>,
+    settings: SettingsOf { implied, resolve, ..SettingsOf::of::<RunConfig>() },
     teacher,
     open,
 };
 
+/// Tables and expressions have a length of their own.
+fn implied(settings: &Settings) -> Result<Implied> {
+    let n = TargetName::parse(&settings.text("target"))?.own_n()?;
+    Ok(n.map(|n| ("n", n.into())).into_iter().collect())
+}
+
 fn resolve(settings: &Settings) -> Result<Settings> {
-    let resolved = resolve_as::<RunConfig>(settings)?;
+    let resolved = RunConfig::resolve(settings)?.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
     let encoder = resolved.text("model.kind") == "encoder";
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
@@ -165,6 +171,29 @@ pub fn architecture(config: &RunConfig) -> Architecture {
 fn adamw(config: &RunConfig) -> AdamWConfig {
     let train = &config.train;
     AdamWConfig { lr: train.lr, betas: (train.beta1, train.beta2), eps: train.eps, weight_decay: train.weight_decay }
+}
+
+/// The settings of the run in this folder.
+pub fn config_of_run(folder: &RunFolder) -> Result<RunConfig> {
+    let path = folder.path();
+    let settings = folder.settings()?.ok_or_else(|| {
+        let problem = "is not a run's folder: it has no config.json";
+        Error::Folder { path: path.into(), problem: problem.into() }
+    })?;
+    settings.read().map_err(|error| Error::Folder {
+        path: path.join("config.json"),
+        problem: format!("is not a run's configuration, of a network that learns a Boolean function ({error})"),
+    })
+}
+
+/// The function that the network of a finished run computes: 1 where its answer is above 1/2.
+pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
+    let config = config_of_run(folder)?;
+    if config.n > LONGEST_TABLE {
+        let problem = format!("a network's table is computed up to n = {LONGEST_TABLE}, but its n = {}", config.n);
+        return Err(Error::Folder { path: folder.path().into(), problem });
+    }
+    Ok(pudica_probe::learnt_table(&trained(&config, &folder.weights_path())?, config.n)?)
 }
 
 /// The network a finished run has trained, on this machine's processor.

@@ -22,7 +22,7 @@ pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Task
 
 fn target(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Target> {
     match TargetName::parse(&config.target)? {
-        TargetName::Named(name) => Ok(Target::parse(&name, config.n)?),
+        TargetName::Plain(name) => Ok(Target::parse(&name, config.n)?),
         TargetName::Completion { seed, set_size, set_seed, of } => {
             let set = TrainingSet::draw(set_size, config.n, set_seed)?;
             Ok(Target::parse(&of, config.n)?.completion(&set, seed)?)

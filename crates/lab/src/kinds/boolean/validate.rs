@@ -1,18 +1,18 @@
 //! What can be run: every rule about settings, with the sentence a user reads when it is broken.
 
-use pudica_data::Target;
+use pudica_data::{Target, Written};
 
 use super::{Embed, ModelKind, RunConfig};
 use crate::error::{Error, Result};
 
-/// Truth tables are enumerated up to this length.
+/// Truth tables that other runs or completions make are kept up to this length.
 pub const LONGEST_TABLE: usize = 20;
 
 /// A target's name, taken apart. What the plain ones compute is `pudica_data`'s business.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetName {
-    /// A named function: `parity`, `random:7`, ...
-    Named(String),
+    /// A function that anybody can compute: `parity`, `random:7`, `expr:x1 & x2`, `table:f.npy`, ...
+    Plain(String),
     /// The truth table labelled by another run of the sweep.
     Run(String),
     /// A random function that agrees with another on a training set.
@@ -35,7 +35,7 @@ impl TargetName {
             return Ok(TargetName::Run(id.to_string()));
         }
         let Some(rest) = text.strip_prefix("completion:") else {
-            return Ok(TargetName::Named(text.to_string()));
+            return Ok(TargetName::Plain(text.to_string()));
         };
         let parts: Vec<&str> = rest.splitn(4, ':').collect();
         let parsed = match parts[..] {
@@ -57,6 +57,29 @@ impl TargetName {
             Error::setting("target", problem)
         })
     }
+
+    /// As settings keep it: without blanks, a table with the digest of its file.
+    pub fn written(&self) -> Result<String> {
+        Ok(match self {
+            TargetName::Run(id) => format!("run:{id}"),
+            TargetName::Plain(name) => written(name)?.text,
+            TargetName::Completion { seed, set_size, set_seed, of } => {
+                format!("completion:{seed}:{set_size}:{set_seed}:{}", written(of)?.text)
+            }
+        })
+    }
+
+    /// The length of its strings, where it has one of its own.
+    pub fn own_n(&self) -> Result<Option<usize>> {
+        match self {
+            TargetName::Run(_) => Ok(None),
+            TargetName::Plain(name) | TargetName::Completion { of: name, .. } => Ok(written(name)?.n),
+        }
+    }
+}
+
+fn written(name: &str) -> Result<Written> {
+    Target::written(name).map_err(|error| Error::setting("target", error.to_string()))
 }
 
 impl RunConfig {
@@ -165,7 +188,7 @@ impl RunConfig {
             );
             return Err(Error::setting("target", problem));
         }
-        if target != TargetName::Named(self.target.clone()) && self.n > LONGEST_TABLE {
+        if target != TargetName::Plain(self.target.clone()) && self.n > LONGEST_TABLE {
             let problem = format!(
                 "{} is a truth table, which is kept up to n = {LONGEST_TABLE}, but n = {}",
                 self.target, self.n
@@ -173,7 +196,7 @@ impl RunConfig {
             return Err(Error::setting("target", problem));
         }
         let named = match &target {
-            TargetName::Named(name) => name,
+            TargetName::Plain(name) => name,
             TargetName::Completion { of, .. } => of,
             TargetName::Run(_) => return Ok(()),
         };

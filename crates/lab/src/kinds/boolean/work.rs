@@ -1,6 +1,7 @@
 //! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
 //! forward pass.
 
+use super::measure::SPREAD_BATCHES;
 use super::{ModelKind, RunConfig};
 use crate::experiment::Work;
 
@@ -50,7 +51,8 @@ fn passes_to_measure(config: &RunConfig) -> f64 {
         0.0 => 0.0,
         samples => cube(config).min(samples * (n + 1.0)) / rows,
     };
-    plain(config.eval.batches) + plain(measure.batches) + noisy + on_set + flips
+    let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips
 }
 
 /// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.

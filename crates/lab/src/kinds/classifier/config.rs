@@ -28,8 +28,8 @@ documented! {
 documented! {
     /// What is learnt.
     pub struct DataConfig {
-        /// A data set by its name (`mnist`, `fashion-mnist`, `cifar10`, `svhn`; `mrpc`, `qqp`, `sst2`), or the path of a folder that holds two
-        /// image sets called `train` and `test` (folders of classes, or `.npy` with labels beside them).
+        /// A data set by its name (`mnist`, `fashion-mnist`, `cifar10`, `svhn`; `mrpc`, `qqp`, `sst2`), or your own: a folder of images or texts, or
+        /// a file of texts, by its path from here or from the data folder (docs/data.md).
         pub name: String,
         /// Training inputs: 0 for all, otherwise so many of them, drawn by `seed` below.
         pub train: usize,
@@ -42,7 +42,32 @@ documented! {
         pub held_out: usize,
         /// Whether there are two classes only: those below 5, and the others.
         pub binary: bool,
+        /// Own texts: the column of the text, or of both texts of a pair with `+` between them (`sentence1+sentence2`). Empty: `text`, `sentence`,
+        /// `sentence1+sentence2`, `question1+question2` or `premise+hypothesis`, the first of these that the file has.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub text: String,
+        /// Own texts: the column of the class, words or numbers. Empty: `label`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub label: String,
+        /// Own images: their middle square is resized to so many pixels in height and width; 0: they are square and of one size already.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        pub size: usize,
+        /// Own data without a part for tests: the fraction of each class that is for tests, drawn by `seed` above; 0: a fifth.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        pub test_fraction: f64,
+        /// Own data: the first 16 digits of the SHA-256 of its files. It is filled in, so that changed files make other runs; files that have
+        /// another one than is given here are refused.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub content: String,
     }
+}
+
+fn is_zero(size: &usize) -> bool {
+    *size == 0
+}
+
+fn is_nothing(fraction: &f64) -> bool {
+    *fraction == 0.0
 }
 
 /// Which architecture.
@@ -222,6 +247,11 @@ impl Default for ClassifierConfig {
                 seed: 0,
                 held_out: 0,
                 binary: false, // only MNIST is
+                text: String::new(),
+                label: String::new(),
+                size: 0,
+                test_fraction: 0.0,
+                content: String::new(),
             },
             model: ModelConfig {
                 kind: ModelKind::VitSmall,
@@ -287,5 +317,17 @@ choices!(ModelKind: "mlp", "cnn", "vit-small", "vit-simple", "resnet18", "densen
 impl Configuration for ClassifierConfig {
     fn resolve(settings: &Settings) -> Result<Self> {
         super::validate::resolve(settings)
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::of(self);
+        // Left out of the JSON when they are the default, but settings all the same.
+        let DataConfig { text, label, size, test_fraction, content, .. } = &self.data;
+        for (name, value) in [("text", text), ("label", label), ("content", content)] {
+            settings.or_insert("data", name, value);
+        }
+        settings.or_insert_number("data", "size", *size);
+        settings.or_insert_number("data", "test_fraction", *test_fraction);
+        settings
     }
 }

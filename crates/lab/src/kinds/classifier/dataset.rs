@@ -35,8 +35,13 @@ pub(super) trait Dataset {
         self.network(config).map(|_| ())
     }
 
+    /// The class of each input of a split.
+    fn labels(&self, split: Split) -> &[usize];
+
     /// Inputs of a split.
-    fn count(&self, split: Split) -> usize;
+    fn count(&self, split: Split) -> usize {
+        self.labels(split).len()
+    }
 
     /// The inputs of these indices; all must be below [`Dataset::count`].
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<<Self::Network as Classifier>::Input>;
@@ -91,8 +96,11 @@ pub(super) trait Dataset {
         0.0
     }
 
-    /// Splits of which not all that is published was found: their names, and how many inputs were found of how many.
-    fn incomplete(&self) -> Vec<(&'static str, usize, usize)>;
+    /// How many inputs of a split were found, and how many are published, where that is known.
+    fn found(&self, split: Split) -> (usize, Option<usize>);
+
+    /// The names of the classes of a user's own data; none of a known data set.
+    fn own_classes(&self) -> Option<&[String]>;
 
     /// What is to be known about the data: how much was found, what was cut.
     fn describe(&self) -> Map<String, Value>;

@@ -2,8 +2,10 @@
 
 use pudica_data::Split;
 use pudica_nn::classifier::{Classifier, Model};
-use pudica_probe::classifier::{WeightNoiseConfig, evaluate as loss_and_accuracy, weight_noise};
-use pudica_probe::{Estimate, Evaluation, NudgeName};
+use pudica_probe::classifier::{
+    Classified, WeightNoiseConfig, evaluate as loss_and_accuracy, largest_fraction, weight_noise,
+};
+use pudica_probe::{Estimate, NudgeName};
 use serde_json::{Map, Value, json};
 
 use super::config::ClassifierConfig;
@@ -31,6 +33,8 @@ pub(super) fn evaluate<M: Dataset>(
         test_loss_std_error: test.loss.std_error.unwrap_or(0.0),
         test_accuracy: test.accuracy.mean,
         test_accuracy_std_error: test.accuracy.std_error.unwrap_or(0.0),
+        train_largest_class_fraction: Some(train.largest_class_fraction()),
+        test_largest_class_fraction: Some(test.largest_class_fraction()),
         sensitivity: None,
         sensitivity_std_error: None,
         sensitivity_inputs: None,
@@ -55,7 +59,7 @@ fn batches<'a, M: Dataset>(
     rows.chunks(pack(model.device())).take_while(|_| !progress.stopped()).map(move |rows| dataset.batch(split, rows))
 }
 
-fn over<M: Dataset>(model: &Model<M::Network>, dataset: &M, split: Split, progress: &Progress) -> Result<Evaluation> {
+fn over<M: Dataset>(model: &Model<M::Network>, dataset: &M, split: Split, progress: &Progress) -> Result<Classified> {
     let rows: Vec<usize> = (0..dataset.count(split)).collect();
     let found = loss_and_accuracy(model, batches(model, dataset, split, &rows, progress));
     progress.tick(rows.len() as f64)?;
@@ -70,6 +74,14 @@ pub(super) fn last_measures<M: Dataset>(
     progress: &Progress,
 ) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let (mut found, mut detail) = (Map::new(), Map::new());
+    for split in Split::ALL {
+        let mut counts = Vec::new();
+        for label in dataset.labels(split) {
+            counts.resize(counts.len().max(label + 1), 0);
+            counts[*label] += 1;
+        }
+        found.insert(format!("{}_majority_fraction", split.name()), largest_fraction(&counts).into());
+    }
     let measure = &config.measure;
     let train = |asked: usize, purpose: &str| sample(dataset.count(Split::Train), asked, config.data.seed, purpose);
     if measure.sharpness > 0.0 {

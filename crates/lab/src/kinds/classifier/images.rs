@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt};
-use pudica_data::images::{DATA_SETS, DataSet, Images, read_cifar10_c, read_folder, read_npy};
-use pudica_data::{Split, Stream};
+use pudica_data::images::{DATA_SETS, DataSet, Images, read_cifar10_c};
+use pudica_data::{Divided, Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
 use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, image_sensitivity};
@@ -16,9 +16,10 @@ use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig, MeasureConfig};
 use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::how_to_get;
+use super::own::{OwnData, find_own, reading};
 use super::point::with_error;
 use super::validate::not_for;
-use super::{how_to_get, unknown_data};
 use crate::error::{Error, Result};
 use crate::stop::Progress;
 
@@ -47,6 +48,8 @@ pub(super) struct ImageDataset {
     train: Part,
     test: Part,
     classes: usize,
+    /// The names of the classes of own images.
+    own_classes: Option<Vec<String>>,
     /// Where the data lies, for what corruptions need.
     folder: Option<PathBuf>,
     /// Names the corruptions' noise.
@@ -83,14 +86,21 @@ pub(super) fn is_known(name: &str) -> bool {
 impl ImageDataset {
     /// Reads a data set by its name from the data folder, or by its path.
     pub(super) fn load(config: &DataConfig, folder: Option<&Path>) -> Result<ImageDataset> {
-        let read = |split: Split| match is_known(&config.name) {
-            true => read_known(&config.name, folder, split),
-            false => read_own(Path::new(&config.name), split).map(|images| (images, None)),
+        let (train, test, own_classes) = match is_known(&config.name) {
+            true if config.held_out > 0 => (None, read_known(&config.name, folder, Split::Test)?, None),
+            true => {
+                let read = |split| read_known(&config.name, folder, split);
+                (Some(read(Split::Train)?), read(Split::Test)?, None)
+            }
+            false => {
+                let Divided { train, test, classes } = read_own(config, folder)?;
+                (Some((train, None)).filter(|_| config.held_out == 0), (test, None), Some(classes))
+            }
         };
-        let (train, test) = match config.held_out {
-            0 => (read(Split::Train)?, read(Split::Test)?),
-            held_out => {
-                let (images, _) = read(Split::Test)?;
+        let (train, test) = match train {
+            Some(train) => (train, test),
+            None => {
+                let (held_out, images) = (config.held_out, test.0);
                 if held_out >= images.count() {
                     let problem = format!("cannot hold out {held_out} of {} images", images.count());
                     return Err(Error::setting("data.held_out", problem));
@@ -102,19 +112,21 @@ impl ImageDataset {
         };
         let train = Part::new(train, "train", config.train, config)?;
         let test = Part::new(test, "test", config.test, config)?;
-        let classes = match (config.binary, is_known(&config.name)) {
+        let classes = match (config.binary, &own_classes) {
             (true, _) => 2,
-            (false, true) => 10,
-            (false, false) => train.labels.iter().chain(&test.labels).max().map_or(0, |label| label + 1),
+            (false, None) => 10,
+            (false, Some(names)) => names.len(),
         };
         let (shape, other) = (train.images.shape(), test.images.shape());
         if shape != other || shape.height != shape.width {
-            let problem =
-                format!("training images of {shape} and test images of {other}: square ones of one size are needed");
+            let problem = format!(
+                "training images of {shape} and test images of {other}: square ones of one size are needed; own images are \
+                 resized by data.size=32"
+            );
             return Err(Error::setting("data.name", problem));
         }
         let (folder, seed) = (folder.map(Path::to_path_buf), config.seed);
-        Ok(ImageDataset { train, test, classes, folder, seed, corrupted: Mutex::default() })
+        Ok(ImageDataset { train, test, classes, own_classes, folder, seed, corrupted: Mutex::default() })
     }
 
     fn part(&self, split: Split) -> &Part {
@@ -226,8 +238,12 @@ impl Dataset for ImageDataset {
         Ok(())
     }
 
-    fn count(&self, split: Split) -> usize {
-        self.part(split).labels.len()
+    fn labels(&self, split: Split) -> &[usize] {
+        &self.part(split).labels
+    }
+
+    fn own_classes(&self) -> Option<&[String]> {
+        self.own_classes.as_deref()
     }
 
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<ImageBatch> {
@@ -335,21 +351,23 @@ impl Dataset for ImageDataset {
         attacks(&config.measure).map_or(0.0, |all| all.iter().map(|(_, attack)| passes(attack)).sum())
     }
 
-    fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {
-        let splits = [("training", &self.train), ("test", &self.test)].into_iter();
-        let known = splits.filter_map(|(name, part)| part.published.map(|published| (name, part.found, published)));
-        known.filter(|(_, found, published)| found < published).collect()
+    fn found(&self, split: Split) -> (usize, Option<usize>) {
+        (self.part(split).found, self.part(split).published)
     }
 
     fn describe(&self) -> Map<String, Value> {
         let split =
             |part: &Part| json!({"images": part.labels.len(), "found": part.found, "published": part.published});
-        Map::from_iter([
+        let mut described = Map::from_iter([
             ("train".to_string(), split(&self.train)),
             ("test".to_string(), split(&self.test)),
             ("shape".to_string(), self.train.images.shape().to_string().into()),
             ("classes".to_string(), self.classes.into()),
-        ])
+        ]);
+        if let Some(names) = &self.own_classes {
+            described.insert("class_names".into(), json!(names));
+        }
+        described
     }
 }
 
@@ -393,10 +411,6 @@ fn pictures(images: &Images, rows: &[usize]) -> ImageBatch {
     ImageBatch { values, count: rows.len(), channels, height: shape.height, width: shape.width }
 }
 
-fn reading(error: pudica_data::FileError) -> Error {
-    Error::Data(error.to_string())
-}
-
 /// A split of a known data set.
 fn read_known(name: &str, folder: Option<&Path>, split: Split) -> Result<(Images, Option<usize>)> {
     let set = DataSet::named(name).map_err(|problem| Error::setting("data.name", problem))?;
@@ -409,16 +423,14 @@ fn read_known(name: &str, folder: Option<&Path>, split: Split) -> Result<(Images
     Ok((loaded.images, Some(loaded.published)))
 }
 
-/// A split of a user's own folder: `train` and `test` inside, each with a folder for each class, or with images.npy and labels.npy.
-fn read_own(path: &Path, split: Split) -> Result<Images> {
-    if !path.is_dir() {
-        return Err(unknown_data(&path.to_string_lossy()));
+/// A user's own images.
+fn read_own(config: &DataConfig, folder: Option<&Path>) -> Result<Divided<Images>> {
+    match find_own(&config.name, folder)? {
+        (path, OwnData::Images(own)) if config.held_out > 0 && !own.is_divided() => {
+            let problem = format!("{} has no part for tests; data.test_fraction makes one", path.display());
+            Err(Error::setting("data.held_out", problem))
+        }
+        (_, OwnData::Images(own)) => config.read_own_images(&own),
+        (path, OwnData::Texts(_)) => Err(Error::Data(format!("{}: holds texts, not images", path.display()))),
     }
-    let folder = path.join(split.name());
-    let arrays = folder.join("images.npy");
-    let read = match arrays.is_file() {
-        true => read_npy(&arrays, &folder.join("labels.npy"), None),
-        false => read_folder(&folder).map(|found| found.images),
-    };
-    read.map_err(reading)
 }

@@ -25,6 +25,9 @@ use crate::settings::Settings;
 /// Inputs of the forward pass that tells how fast a network is here.
 const TRIAL: usize = 16;
 
+/// Classes named in a notice.
+const SHOWN_CLASSES: usize = 10;
+
 /// A data set of either kind.
 enum Loaded {
     Images(Box<ImageDataset>),
@@ -128,13 +131,31 @@ fn seconds_per_pass<D: Dataset>(config: &ClassifierConfig, dataset: &D, device: 
     Ok(start.elapsed().as_secs_f64() / rows.len() as f64)
 }
 
+/// What the user should know about a data set: what is missing of a known one, what was found of the user's own.
+fn notices_of<D: Dataset>(data: &DataConfig, dataset: &D) -> Vec<String> {
+    let name = &data.name;
+    let ((train, train_published), (test, test_published)) = (dataset.found(Split::Train), dataset.found(Split::Test));
+    if let Some(classes) = dataset.own_classes() {
+        let how = if data.test_fraction > 0.0 { ", divided by data.seed" } else { "" };
+        let shown: Vec<&str> = classes.iter().take(SHOWN_CLASSES).map(String::as_str).collect();
+        let more = if classes.len() > SHOWN_CLASSES { ", ..." } else { "" };
+        let names = format!("{}{more}", shown.join(", "));
+        return vec![format!(
+            "{name}: {train} training and {test} test inputs{how}, in {} classes: {names}",
+            classes.len()
+        )];
+    }
+    let parts = [("training", train, train_published), ("test", test, test_published)].into_iter();
+    let incomplete =
+        parts.filter_map(|(part, there, all)| all.filter(|all| there < *all).map(|all| (part, there, all)));
+    incomplete.map(|(part, there, all)| format!("{name}: {there} of {all} published {part} inputs are there")).collect()
+}
+
 impl Experiment for ClassifierExperiment {
     fn notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         for ((data, _), loaded) in &self.sets {
-            for (split, there, published) in with!(loaded, dataset => dataset.incomplete()) {
-                notices.push(format!("{}: {there} of {published} published {split} inputs are there", data.name));
-            }
+            notices.extend(with!(loaded, dataset => notices_of(data, dataset)));
         }
         notices
     }

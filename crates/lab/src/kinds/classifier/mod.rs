@@ -8,6 +8,7 @@ mod evaluate;
 mod images;
 mod library;
 mod network;
+mod own;
 mod point;
 mod schedule;
 mod text_network;
@@ -16,10 +17,10 @@ mod training;
 mod validate;
 
 use crate::compute::Abilities;
-use crate::error::Error;
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, SettingsOf};
 
 pub use config::{ClassifierConfig, DataConfig, InterveneConfig, MeasureConfig, ModelConfig, ModelKind, TrainConfig};
+pub use own::{OwnData, own_data};
 pub use point::Point;
 
 /// The kind.
@@ -45,6 +46,8 @@ pub static KIND: Kind = Kind {
         "test_accuracy",
         "train_largest_class_fraction",
         "test_largest_class_fraction",
+        "train_majority_fraction",
+        "test_majority_fraction",
         "sensitivity",
         "sensitivity_inputs",
         "accuracy_*",
@@ -57,22 +60,10 @@ pub static KIND: Kind = Kind {
         "hessian_top_residual",
         "hessian_step_error",
     ],
-    defaults: defaults_of::<ClassifierConfig>,
-    documentation: documentation_of::<ClassifierConfig>,
-    resolve: resolve_as::<ClassifierConfig>,
-    canonical: canonical_as::<ClassifierConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf { identify: own::identify, ..SettingsOf::of::<ClassifierConfig>() },
+    teacher: |_| None,
     open: library::open,
 };
-
-/// A name that is neither a data set's nor a folder's.
-fn unknown_data(name: &str) -> Error {
-    let images = pudica_data::images::DATA_SETS.iter().map(|set| set.name);
-    let names: Vec<&str> = images.chain(pudica_data::text::TEXT_SETS.iter().map(|set| set.name)).collect();
-    let near = pudica_boolean::did_you_mean(name, names.iter().copied());
-    let problem = format!("\"{name}\" is no folder and no data set known here{near} ({})", names.join(", "));
-    Error::setting("data.name", problem)
-}
 
 /// What to do where a known data set is not found.
 fn how_to_get(name: &str) -> String {

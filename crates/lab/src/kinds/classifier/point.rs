@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 /// What was found at one evaluation. On the line of `metrics.jsonl`, and in a summary's measures, the numbers stand under these names.
 ///
-/// At its end a run's summary has in addition, where asked for, each with its `_std_error`: `accuracy_CORRUPTION`; `shop` (the sum over
+/// At its end a run's summary has in addition `train_majority_fraction` and `test_majority_fraction`, the accuracy of whoever always gives the
+/// most frequent class of that set; and, where asked for, each with its `_std_error`: `accuracy_CORRUPTION`; `shop` (the sum over
 /// classes), `shop_l2` (the Euclidean length) and `shpred`; `adversarial_METHOD_NORM_DISTANCE`, the accuracy under attack; `hessian_trace`.
 /// Further, `hessian_top` (the largest eigenvalue) with `hessian_top_residual` (it is within so much of an eigenvalue) and
 /// `hessian_step_error` (how far products change when their finite difference is halved).
@@ -33,6 +34,13 @@ pub struct Point {
     pub test_accuracy: f64,
     /// Its standard error over test inputs.
     pub test_accuracy_std_error: f64,
+    /// Fraction of the training set that is given the most predicted class: 1 if the network gives all inputs the same; absent in lines of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub train_largest_class_fraction: Option<f64>,
+    /// The same of the test set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_largest_class_fraction: Option<f64>,
     /// Sensitivity: the share of touches that change the predicted class, averaged over inputs, sites and draws; absent where it was not
     /// asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

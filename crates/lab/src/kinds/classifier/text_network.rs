@@ -6,14 +6,11 @@ use super::config::{ModelConfig, ModelKind};
 use super::network::{name_of, or};
 use crate::error::{Error, Result};
 
-/// Texts have two classes.
-const CLASSES: usize = 2;
-
 impl ModelConfig {
     /// States every size of a network on texts.
     pub(super) fn fill_text_defaults(&mut self) -> Result<()> {
         let mut stated = ModelConfig::empty(self.kind);
-        let own = self.text_network(0)?;
+        let own = self.text_network(0, 2)?; // tokens and classes play no part in the sizes
         stated.dropout = self.dropout;
         match own {
             TextConfig::Roberta(own) => {
@@ -30,9 +27,9 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// The network for texts of so many different tokens.
-    pub(super) fn text_network(&self, vocabulary: usize) -> Result<TextConfig> {
-        let (dropout, classes) = (self.dropout, CLASSES);
+    /// The network for texts of so many different tokens and so many classes.
+    pub(super) fn text_network(&self, vocabulary: usize, classes: usize) -> Result<TextConfig> {
+        let dropout = self.dropout;
         Ok(match self.kind {
             ModelKind::Roberta => {
                 let own = RobertaConfig::default();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pudica_data::Split;
 use pudica_data::text::{PairEncoder, Pairs, TextSet, Vocabulary};
+use pudica_data::{Divided, Split};
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_nn::text::{Sequences, TextConfig};
 use pudica_probe::classifier::text_sensitivity;
@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig};
 use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::how_to_get;
+use super::own::{OwnData, find_own, reading};
 use super::validate::not_for;
-use super::{how_to_get, unknown_data};
 use crate::error::{Error, Result};
 use crate::stop::Progress;
 
@@ -25,6 +26,10 @@ pub(super) struct TextDataset {
     train: Part,
     test: Part,
     vocabulary: usize,
+    /// Names of the classes.
+    classes: Vec<String>,
+    /// Whether they are a user's own.
+    own: bool,
 }
 
 struct Part {
@@ -32,7 +37,8 @@ struct Part {
     ids: Vec<Vec<u32>>,
     labels: Vec<usize>,
     found: usize,
-    published: usize,
+    /// How many the whole published split has, where that is known.
+    published: Option<usize>,
     truncated: usize,
 }
 
@@ -42,26 +48,20 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 impl TextDataset {
-    /// Reads a data set by its name from the data folder, each text cut to at most `length` tokens.
+    /// Reads a data set by its name from the data folder, or by its path, each text cut to at most `length` tokens.
     pub(super) fn load(config: &DataConfig, length: usize, folder: Option<&Path>) -> Result<TextDataset> {
-        let set = TextSet::named(&config.name).map_err(|_| unknown_data(&config.name))?;
         if config.held_out > 0 {
             return Err(Error::setting("data.held_out", "is for images; texts have their own split"));
         }
-        let hint = how_to_get(&config.name);
-        let folder = folder
-            .ok_or_else(|| Error::Data(format!("no data folder is named, but {} is needed: {hint}", config.name)))?;
-        let failed = |error: pudica_data::FileError| Error::Data(error.to_string());
-        let encoder = PairEncoder::open(&folder.join("bpe"), Vocabulary::Roberta).map_err(failed)?;
-        let part = |split: Split, asked: usize| {
-            let loaded = set.load(folder, split).map_err(|error| match set.file(folder, split) {
-                None => Error::Data(format!("{error}; {hint}")),
-                Some(_) => failed(error),
-            })?;
-            Part::new(&loaded.pairs, loaded.published, split, asked, config.seed, &encoder, length)
+        let own = !is_known(&config.name);
+        let read = if own { read_own(config, folder)? } else { read_known(&config.name, folder)? };
+        let encoder = encoder(folder)?;
+        let part = |(pairs, published): (Pairs, Option<usize>), split, asked| {
+            Part::new(&pairs, published, split, asked, config.seed, &encoder, length)
         };
-        let (train, test) = (part(Split::Train, config.train)?, part(Split::Test, config.test)?);
-        Ok(TextDataset { train, test, vocabulary: encoder.vocabulary() })
+        let train = part(read.train, Split::Train, config.train)?;
+        let test = part(read.test, Split::Test, config.test)?;
+        Ok(TextDataset { train, test, vocabulary: encoder.vocabulary(), classes: read.classes, own })
     }
 
     fn part(&self, split: Split) -> &Part {
@@ -97,14 +97,18 @@ impl Dataset for TextDataset {
     type Network = TextConfig;
 
     fn network(&self, config: &ClassifierConfig) -> Result<TextConfig> {
-        let network = config.model.text_network(self.vocabulary)?;
+        let network = config.model.text_network(self.vocabulary, self.classes.len())?;
         network.check()?;
         network.check_vocabulary(self.vocabulary)?;
         Ok(network)
     }
 
-    fn count(&self, split: Split) -> usize {
-        self.part(split).ids.len()
+    fn labels(&self, split: Split) -> &[usize] {
+        &self.part(split).labels
+    }
+
+    fn own_classes(&self) -> Option<&[String]> {
+        self.own.then_some(&self.classes)
     }
 
     fn batch(&self, split: Split, rows: &[usize]) -> Batch<Sequences> {
@@ -140,9 +144,8 @@ impl Dataset for TextDataset {
         self.answers(model, config, nudge, progress)
     }
 
-    fn incomplete(&self) -> Vec<(&'static str, usize, usize)> {
-        let splits = [("training", &self.train), ("test", &self.test)].into_iter();
-        splits.map(|(name, part)| (name, part.found, part.published)).filter(|(_, found, all)| found < all).collect()
+    fn found(&self, split: Split) -> (usize, Option<usize>) {
+        (self.part(split).found, self.part(split).published)
     }
 
     fn describe(&self) -> Map<String, Value> {
@@ -151,19 +154,63 @@ impl Dataset for TextDataset {
             let mean = tokens as f64 / part.ids.len().max(1) as f64;
             json!({"texts": part.ids.len(), "found": part.found, "published": part.published, "truncated": part.truncated, "mean_tokens": mean})
         };
-        Map::from_iter([
+        let mut described = Map::from_iter([
             ("train".to_string(), split(&self.train)),
             ("test".to_string(), split(&self.test)),
             ("vocabulary".to_string(), self.vocabulary.into()),
-        ])
+        ]);
+        if self.own {
+            described.insert("class_names".into(), json!(self.classes));
+        }
+        described
     }
+}
+
+/// Both parts of a data set, each with how many inputs are published, and its classes.
+type Read = Divided<(Pairs, Option<usize>)>;
+
+fn read_known(name: &str, folder: Option<&Path>) -> Result<Read> {
+    let set = TextSet::named(name).map_err(|problem| Error::setting("data.name", problem))?;
+    let hint = how_to_get(name);
+    let folder = folder.ok_or_else(|| Error::Data(format!("no data folder is named, but {name} is needed: {hint}")))?;
+    let read = |split: Split| {
+        let loaded = set.load(folder, split).map_err(|error| match set.file(folder, split) {
+            None => Error::Data(format!("{error}; {hint}")),
+            Some(_) => reading(error),
+        })?;
+        Ok::<_, Error>((loaded.pairs, Some(loaded.published)))
+    };
+    let classes = set.classes.map(str::to_string).to_vec();
+    Ok(Divided { train: read(Split::Train)?, test: read(Split::Test)?, classes })
+}
+
+fn read_own(config: &DataConfig, folder: Option<&Path>) -> Result<Read> {
+    match find_own(&config.name, folder)? {
+        (_, OwnData::Texts(own)) => {
+            let Divided { train, test, classes } = config.read_own_texts(&own)?;
+            Ok(Divided { train: (train, None), test: (test, None), classes })
+        }
+        (path, OwnData::Images(_)) => Err(Error::Data(format!("{}: holds images, not texts", path.display()))),
+    }
+}
+
+/// What makes tokens, from the data folder.
+fn encoder(folder: Option<&Path>) -> Result<PairEncoder> {
+    let hint = how_to_get("bpe");
+    let Some(folder) = folder else {
+        return Err(Error::Data(format!("no data folder is named, but bpe (RoBERTa's tokens) is needed: {hint}")));
+    };
+    PairEncoder::open(&folder.join("bpe"), Vocabulary::Roberta).map_err(|error| match folder.join("bpe").is_dir() {
+        true => reading(error),
+        false => Error::Data(format!("{error}; {hint}")),
+    })
 }
 
 impl Part {
     /// So many of the texts of a split, all where `asked` is 0.
     fn new(
         pairs: &Pairs,
-        published: usize,
+        published: Option<usize>,
         split: Split,
         asked: usize,
         seed: u64,

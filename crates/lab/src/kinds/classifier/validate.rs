@@ -4,9 +4,12 @@ use pudica_data::corruptions::Corruption;
 use pudica_nn::classifier::Optimiser;
 use pudica_probe::{InputKind, NudgeName};
 
-use super::config::{ClassifierConfig, InterveneConfig, MeasureConfig, ModelKind, TrainConfig};
+use super::config::{ClassifierConfig, DataConfig, InterveneConfig, MeasureConfig, ModelKind, TrainConfig};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
+
+/// Pixels in height and width that own images may be resized to.
+const LARGEST_SIDE: usize = 1024;
 
 /// The finished, validated configuration that settings spell.
 pub(super) fn resolve(settings: &Settings) -> Result<ClassifierConfig> {
@@ -108,6 +111,20 @@ fn distances(key: &str, text: &str) -> Result<Vec<f64>> {
     })
 }
 
+impl DataConfig {
+    /// Refuses sizes and fractions that cannot be.
+    pub(super) fn check(&self) -> Result<()> {
+        if !(0.0..1.0).contains(&self.test_fraction) {
+            let problem = format!("must be between 0 and 1, not {}", self.test_fraction);
+            return Err(Error::setting("data.test_fraction", problem));
+        }
+        if self.size > LARGEST_SIDE {
+            return Err(Error::setting("data.size", format!("must be at most {LARGEST_SIDE}, not {}", self.size)));
+        }
+        Ok(())
+    }
+}
+
 impl InterveneConfig {
     /// Whether training is as usual.
     pub fn is_none(&self) -> bool {
@@ -133,7 +150,7 @@ impl ClassifierConfig {
                 text || !super::texts::is_known(&self.data.name),
                 format!("{} reads images, and {} is a set of texts", model.kind.name(), self.data.name),
             ),
-            ("data.binary", !(text && self.data.binary), "texts have two classes anyway; leave it false".into()),
+            ("data.binary", !(text && self.data.binary), "texts keep their classes; leave it false".into()),
             ("train.batch", train.batch >= 1, "a batch needs at least one input".into()),
             ("train.epochs", train.epochs >= 1, "training needs at least one epoch".into()),
             (
@@ -169,6 +186,7 @@ impl ClassifierConfig {
                 "the corruptions are those of images".into(),
             ),
         ];
+        self.data.check()?;
         if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
             return Err(Error::setting(key, problem));
         }

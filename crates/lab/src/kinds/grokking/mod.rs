@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::compute::Abilities;
 use crate::error::{Error, Result};
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, SettingsOf};
 
 pub use config::GrokkingConfig;
 pub use onset::{Change, Onsets};
@@ -44,11 +44,8 @@ pub static KIND: Kind = Kind {
         "test_rise_start",
         "test_rise_half",
     ],
-    defaults: defaults_of::<GrokkingConfig>,
-    documentation: documentation_of::<GrokkingConfig>,
-    resolve: resolve_as::<GrokkingConfig>,
-    canonical: canonical_as::<GrokkingConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf::of::<GrokkingConfig>(),
+    teacher: |_| None,
     open: training::open,
 };
 

@@ -9,9 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Training, Work};
-use crate::kinds::{
-    Configuration, Kind, canonical_as, defaults_of, documentation_of, documented, no_teacher, resolve_as,
-};
+use crate::kinds::{Configuration, Kind, SettingsOf, documented};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::stop::Progress;
@@ -32,11 +30,8 @@ pub static KIND: Kind = Kind {
     naming: &["architecture", "depth", "width", "seed"],
     headline: &["ck_mean_degree", "ntk_mean_degree"],
     measures: &["ck_mean_degree", "ntk_mean_degree", "ck_*", "ntk_*", "infinite_*"],
-    defaults: defaults_of::<SpectraConfig>,
-    documentation: documentation_of::<SpectraConfig>,
-    resolve: resolve_as::<SpectraConfig>,
-    canonical: canonical_as::<SpectraConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf::of::<SpectraConfig>(),
+    teacher: |_| None,
     open,
 };
 

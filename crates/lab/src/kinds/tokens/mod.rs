@@ -8,7 +8,7 @@ pub mod sensitivity;
 mod training;
 
 use crate::compute::Abilities;
-use crate::kinds::{Kind, canonical_as, defaults_of, documentation_of, no_teacher, resolve_as};
+use crate::kinds::{Kind, SettingsOf};
 
 pub use config::TokensConfig;
 pub use measure::{ByKind, Point};
@@ -43,10 +43,7 @@ pub static KIND: Kind = Kind {
         "sensitivity",
         "predictor_*",
     ],
-    defaults: defaults_of::<TokensConfig>,
-    documentation: documentation_of::<TokensConfig>,
-    resolve: resolve_as::<TokensConfig>,
-    canonical: canonical_as::<TokensConfig>,
-    teacher: no_teacher,
+    settings: SettingsOf::of::<TokensConfig>(),
+    teacher: |_| None,
     open: training::open,
 };

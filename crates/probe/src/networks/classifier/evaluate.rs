@@ -4,27 +4,56 @@ use pudica_nn::classifier::{Classifier, Model, cross_entropy, predicted};
 use pudica_nn::vision::ImageBatch;
 
 use super::check_labels;
-use crate::{Estimate, Evaluation, Moments, ProbeError};
+use crate::{Estimate, Moments, ProbeError};
+
+/// How well a classifier does, and how it divides its inputs among the classes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classified {
+    /// The mean cross-entropy.
+    pub loss: Estimate,
+    /// The fraction of inputs whose class is found.
+    pub accuracy: Estimate,
+    /// How many inputs each class was predicted for.
+    pub predicted: Vec<usize>,
+}
+
+impl Classified {
+    /// The fraction of inputs that the most predicted class was predicted for: 1 if the classifier is constant.
+    pub fn largest_class_fraction(&self) -> f64 {
+        largest_fraction(&self.predicted)
+    }
+}
+
+/// The largest of these counts as a fraction of their sum.
+pub fn largest_fraction(counts: &[usize]) -> f64 {
+    let largest = counts.iter().max().copied().unwrap_or(0);
+    largest as f64 / counts.iter().sum::<usize>().max(1) as f64
+}
 
 /// Cross-entropy and accuracy of a model over batches of inputs and their classes, with standard errors over inputs (for the accuracy the
 /// binomial one): how far off they may be as averages over all inputs there could be.
 pub fn evaluate<C: Classifier>(
     model: &Model<C>,
     batches: impl IntoIterator<Item = (C::Input, Vec<usize>)>,
-) -> Result<Evaluation, ProbeError> {
+) -> Result<Classified, ProbeError> {
     let classes = model.classifier().classes();
-    let (mut loss, mut right) = (Moments::default(), Moments::default());
+    let (mut loss, mut right, mut counts) = (Moments::default(), Moments::default(), vec![0; classes]);
     for (input, labels) in batches {
         check_labels(&labels, model.classifier().count(&input), classes)?;
         let scores = model.predict(&input)?;
         for (row, label) in scores.chunks_exact(classes).zip(&labels) {
             loss.add(cross_entropy(row, &[*label], classes));
-            right.add(f64::from(predicted(row, classes) == [*label]));
+            let found = predicted(row, classes);
+            right.add(f64::from(found == [*label]));
+            found.into_iter().for_each(|class| counts[class] += 1);
         }
     }
     match right.count() {
         0 => Err(ProbeError::NoBatches("an evaluation")),
-        _ => Ok(Evaluation { loss: Estimate::sampled(&loss), accuracy: Estimate::sampled(&right) }),
+        _ => {
+            let (loss, accuracy) = (Estimate::sampled(&loss), Estimate::sampled(&right));
+            Ok(Classified { loss, accuracy, predicted: counts })
+        }
     }
 }
 
@@ -59,6 +88,9 @@ mod tests {
         assert_eq!(found.accuracy.mean, 0.8);
         assert!((found.accuracy.std_error.unwrap() - (0.8f64 * 0.2 / 4.0).sqrt()).abs() < 1e-12);
         assert_eq!(found.accuracy.samples, 5);
+        assert_eq!((&found.predicted[..], found.largest_class_fraction()), (&[2, 3][..], 0.6));
+        let constant = linear(1, 1, &[0.0, 0.0], &[0.5, 0.0]);
+        assert_eq!(evaluate(&constant, image_batches(&pictures, &labels, 2)).unwrap().largest_class_fraction(), 1.0);
     }
 
     #[test]

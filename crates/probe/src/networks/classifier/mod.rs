@@ -20,7 +20,7 @@ mod testing;
 mod weight_noise;
 
 pub use attack::{Attack, Attacked, Norm, accuracy_under_attack, attacked};
-pub use evaluate::{evaluate, image_batches};
+pub use evaluate::{Classified, evaluate, image_batches, largest_fraction};
 pub use hessian::{LossHessian, Operator};
 pub use images::image_sensitivity;
 pub use sequences::{sequence_batches, text_sensitivity};
