@@ -25,18 +25,11 @@ pub fn head(sweep: &Sweep, findings: &Findings) -> String {
 }
 
 /// What to think of a verdict from runs that are not the published ones.
-fn caution(sweep: &Sweep, decision: Decision) -> String {
-    let scale = escape(&sweep.record.scale);
+fn caution(sweep: &Sweep, decision: Decision) -> &'static str {
     match (sweep.is_as_published(), sweep.record.overrides.is_empty(), decision) {
-        (true, ..) => String::new(),
-        (_, false, _) => {
-            "Settings were changed by overrides, so this is another experiment than the published one.".into()
-        }
-        (_, _, Decision::Agrees) => format!("The {scale} scale is a smoke test, not the published experiment."),
-        _ => format!(
-            "The {scale} scale is a smoke test: its networks, data or training are smaller than published, and that may be why. \
-             <code>--scale paper</code> is the experiment itself."
-        ),
+        (true, ..) | (_, true, Decision::Agrees) => "",
+        (_, false, _) => "Settings were changed by overrides, so this is another experiment than the published one.",
+        _ => "That may be the scale: <code>--scale paper</code> is the published experiment.",
     }
 }
 

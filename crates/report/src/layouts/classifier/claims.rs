@@ -131,7 +131,9 @@ fn larger(context: &Context, claim: &Larger) -> Option<Claim> {
             // Texts of several data sets are compared within each.
             if one.text("data.name") == other.text("data.name") {
                 let found = apart(at_equal_accuracy(context, one), at_equal_accuracy(context, other));
-                parts.above(&format!("{} minus {}:", one.label, other.label), found);
+                // The error of single runs is over their inputs: other seeds are not in it.
+                let over = if one.runs.len() + other.runs.len() == 2 { " (over inputs)" } else { "" };
+                parts.above(&format!("sensitivity, {} minus {}{over}:", one.label, other.label), found);
             }
         }
     }
