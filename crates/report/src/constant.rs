@@ -56,14 +56,12 @@ pub fn warnings(sweep: &Sweep) -> Vec<String> {
             (true, 1..=4) => format!(" ({})", names.join("; ")),
             _ => String::new(),
         };
+        let runs = counted(sweep.kept().count(), "run");
+        let give = if constant.len() == 1 { "gives" } else { "give" };
         warnings.push(format!(
-            "{} the same answer to every input{named}: that {} not sensitive, or not sharp, says nothing. They are left out of every statement \
-             about which network is least sensitive.",
-            match constant.len() {
-                1 => format!("1 of {} gives", counted(sweep.kept().count(), "run")),
-                count => format!("{count} of {} give", counted(sweep.kept().count(), "run")),
-            },
-            if constant.len() == 1 { "it is" } else { "they are" },
+            "{} of {runs} {give} the same answer to every input{named}. Low sensitivity or sharpness means nothing there, and statements about \
+             the least sensitive network leave such runs out.",
+            constant.len()
         ));
     }
     for target in sweep.texts("target") {

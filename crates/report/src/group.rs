@@ -238,4 +238,34 @@ mod tests {
         assert_eq!((several.mean, several.std_error, several.count), (3.0, 1.0, 2));
         assert_eq!((one.mean, one.high, one.count), (0.0, 0.98, 1));
     }
+
+    #[test]
+    fn bands_need_three_runs_and_lines_tell_where_most_are_missing() {
+        let mean = |count| Mean { mean: 0.5, std_error: 0.1, low: 0.3, high: 0.7, count };
+        let curve = [(1.0, mean(3)), (2.0, mean(2)), (3.0, mean(4)), (4.0, mean(1))];
+        let [band, line] = band_and_line(&curve, "black", 3, 6);
+        let Mark::Band { points, .. } = band else { panic!("{band:?}") };
+        assert_eq!(points.iter().map(|(_, low, _)| low.is_nan()).collect::<Vec<_>>(), [false, true, false, true]);
+        let Mark::Line { points, .. } = line else { panic!("{line:?}") };
+        assert_eq!(points.iter().map(|point| point.few).collect::<Vec<_>>(), [false, true, false, true]);
+        // Where single runs have errors of their own, these are drawn; an interval from two runs never is.
+        let [band, _] = band_and_line(&curve, "black", 1, 0);
+        let Mark::Band { points, .. } = band else { panic!("{band:?}") };
+        assert_eq!(points.iter().map(|(_, low, _)| low.is_nan()).collect::<Vec<_>>(), [false, true, false, false]);
+    }
+
+    #[test]
+    fn names_tell_what_a_quantity_can_be() {
+        for name in
+            ["sensitivity", "test_accuracy", "corruptions.fog", "attention_sparse", "train_largest_class_fraction"]
+        {
+            assert_eq!(range_of(name), Range::Fraction, "{name}");
+        }
+        for name in ["eval_loss", "loss", "blowup", "param_norm", "shop"] {
+            assert_eq!(range_of(name), Range::Positive, "{name}");
+        }
+        for name in ["sharpness", "average_sensitivity", "sensitivity_fall_half", "alignment_sparse", "hessian_trace"] {
+            assert_eq!(range_of(name), Range::Any, "{name}");
+        }
+    }
 }
