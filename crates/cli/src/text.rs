@@ -62,14 +62,25 @@ pub fn bar(share: f64, width: usize) -> String {
     text
 }
 
-/// "0.3 ms", "12.5 s", "3 min 5 s".
+/// "0.3 ms", "0.19 s", "12.5 s", "3 min 5 s".
 pub fn seconds(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    // Thresholds are where a number would round to the next unit.
     match seconds {
-        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s if s < 120.0 => format!("{s:.1} s"),
-        s if s < 7200.0 => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
-        s => format!("{} h {} min", s as u64 / 3600, s as u64 % 3600 / 60),
+        s if s < 0.9995e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 0.09995 => format!("{:.1} ms", s * 1e3),
+        s if s < 0.995 => format!("{s:.2} s"),
+        s if s < 119.95 => format!("{s:.1} s"),
+        s if s < 7199.5 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A line that is not wider than so many columns, cut with an ellipsis where it would be.
+pub fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() <= width {
+        true => line.into(),
+        false => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 
@@ -85,6 +96,36 @@ mod tests {
         assert_eq!(number(1.23e-9), "1.230e-9");
         assert_eq!(grouped(1_048_576), "1,048,576");
         assert_eq!(grouped(12), "12");
+    }
+
+    #[test]
+    fn times_read_well() {
+        let shown =
+            [2e-7, 4.2e-4, 9.996e-4, 0.0125, 0.09996, 0.1855, 0.9988, 12.5, 119.96, 185.0, 7199.6, 9000.0].map(seconds);
+        assert_eq!(
+            shown,
+            [
+                "0 µs",
+                "420 µs",
+                "1.0 ms",
+                "12.5 ms",
+                "0.10 s",
+                "0.19 s",
+                "1.0 s",
+                "12.5 s",
+                "2 min 0 s",
+                "3 min 5 s",
+                "2 h 0 min",
+                "2 h 30 min"
+            ]
+        );
+    }
+
+    #[test]
+    fn lines_are_cut_where_they_would_wrap() {
+        assert_eq!(cut("four", 4), "four");
+        assert_eq!(cut("fünf µ", 5), "fünf…");
+        assert_eq!(cut("", 0), "");
     }
 
     #[test]

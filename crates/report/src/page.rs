@@ -1,17 +1,21 @@
-//! One HTML page that needs nothing but itself: figures, fonts and style are inside it.
+//! One HTML page that needs nothing but itself: figures, fonts, style and a small script are inside it. Links lead to files beside it.
 
 use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::figure::escape;
+use crate::claims::Claim;
 use crate::figure::png::{BOLD, REGULAR};
 use crate::findings::{Drawn, Findings, ScaleWords, Table};
 use crate::run::Run;
 use crate::sweep::Sweep;
+use crate::typeset::{escape, html};
+use crate::verdicts;
 
 const STYLE: &str = include_str!("page.css");
+/// Makes tables sortable and filterable.
+const SCRIPT: &str = include_str!("page.js");
 
 /// The page of a sweep.
 pub fn of(sweep: &Sweep, findings: &Findings) -> String {
@@ -27,18 +31,18 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
     );
     let _ = writeln!(
         page,
-        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {}\">{} scale</span> {}</p></header>",
-        escape(&record.source),
-        escape(&record.title),
-        escape(&record.about),
+        "<header><p class=\"source\">{}</p><h1>{}</h1>{}<p><span class=\"badge {}\">{} scale</span> {}</p></header>",
+        html(&record.source),
+        html(&record.title),
+        verdicts::head(sweep, findings),
         if sweep.is_as_published() { "paper" } else { "quick" },
         escape(&record.scale),
         scale_words(sweep, &findings.scale)
     );
     let counts = counts(sweep).into_iter().map(|(count, what)| format!("<div><b>{count}</b> {what}</div>"));
     let _ = writeln!(page, "<div class=\"counts\">{}</div>", counts.collect::<String>());
-    findings.figures.iter().for_each(|drawn| page += &figure(drawn));
-    findings.tables.iter().for_each(|found| page += &table(found));
+    findings.figures.iter().for_each(|drawn| page += &figure(drawn, &findings.claims));
+    page.extend(findings.tables.iter().map(Table::html));
     page += &problems(&sweep.runs);
     let row = |(key, values): (&str, String)| format!("<tr><th>{}</th><td>{}</td></tr>", escape(key), escape(&values));
     let _ = writeln!(
@@ -46,8 +50,9 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
         "<section><details><summary>Settings</summary><table class=\"settings\"><tbody>{}</tbody></table></details></section>\n\
          <section><h2>Repeat it</h2><pre>{}</pre><p>In this folder: <a href=\"results.csv\">results.csv</a> (a row per run) and, where runs \
          were followed through training, curves.csv (a row per evaluation), both also as .parquet; <a href=\"summary.json\">summary.json</a> \
-         (the statistics behind every figure and table); <a href=\"figures\">figures/</a> (SVG and PNG); runs/ (settings, metrics and weights \
-         of every run). Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n</main></body></html>",
+         (the statistics behind every figure and table); <a href=\"figures\">figures/</a> (SVG, PNG and the numbers as CSV); <a href=\"runs\">runs/</a> \
+         (settings, metrics and weights of every run). Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n\
+         </main><script>{SCRIPT}</script></body></html>",
         settings(sweep).map(row).collect::<String>(),
         escape(&record.command),
         escape(&record.program),
@@ -78,7 +83,7 @@ fn scale_words(sweep: &Sweep, words: &ScaleWords) -> &'static str {
 /// Numbers below the head, and what each counts.
 fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
     let tally = sweep.tally();
-    let mut counts = vec![(tally.runs, "runs planned")];
+    let mut counts = vec![(tally.runs, if tally.runs == 1 { "run planned" } else { "runs planned" })];
     match tally.discarded {
         0 => counts.push((tally.converged, "finished")),
         discarded => counts.extend([(tally.converged, "converged, kept"), (discarded, "not converged, discarded")]),
@@ -91,40 +96,22 @@ fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
     counts.into_iter().map(|(count, what)| (count.to_string(), what)).chain([minutes]).collect()
 }
 
-/// A figure with its caption.
-fn figure(drawn: &Drawn) -> String {
-    // Each figure's clip paths need names of their own within the page.
-    let svg = drawn.figure.svg();
-    let svg = svg.replace("id=\"panel", &format!("id=\"{}-panel", drawn.file));
-    let svg = svg.replace("url(#panel", &format!("url(#{}-panel", drawn.file));
-    let mut html = format!(
-        "<figure id=\"{}\">{svg}<figcaption><b>{}.</b> {}",
-        drawn.file,
-        escape(&drawn.title),
-        escape(&drawn.caption)
+/// A figure with its caption, and links to its files.
+fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
+    let file = escape(&drawn.file);
+    let mut figure = format!(
+        "<figure id=\"{file}\">{}<figcaption><b>{}.</b> {}",
+        drawn.figure.html(&file),
+        html(&drawn.title),
+        html(&drawn.caption)
     );
-    if !drawn.published.is_empty() {
-        let _ = write!(html, "<span class=\"published\"><b>Published:</b> {}</span>", escape(&drawn.published));
-    }
-    html + "</figcaption></figure>\n"
-}
-
-/// Cells are HTML of our own making, except the first of each row, which may be a user's text.
-fn table(table: &Table) -> String {
-    let head: String = table.head.iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
-    let mut rows = String::new();
-    for row in &table.rows {
-        rows += "<tr>";
-        for (place, cell) in row.iter().enumerate() {
-            rows += &if place == 0 { format!("<th>{}</th>", escape(cell)) } else { format!("<td>{cell}</td>") };
-        }
-        rows += "</tr>";
-    }
-    format!(
-        "<section><h2>{}</h2><div class=\"scroll\"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div><p class=\"small\">{}</p></section>\n",
-        escape(&table.title),
-        table.note
-    )
+    figure += &verdicts::beside(drawn, claims);
+    let _ = write!(
+        figure,
+        "</figcaption><p class=\"files\"><a href=\"figures/{file}.csv\">data (CSV)</a> <a href=\"figures/{file}.svg\">SVG</a> \
+         <a href=\"figures/{file}.png\">PNG</a></p></figure>\n"
+    );
+    figure
 }
 
 /// The runs that failed or were skipped, and why.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Planned, begin, checked, summary};
+use common::{Planned, begin, checked, place, summary};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -59,14 +59,15 @@ fn make_up(folder: &Path, overrides: &[&str], epochs: u64) {
 
 #[test]
 fn the_lag_that_was_put_in_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    make_up(folder.path(), &["seed=0..4"], 2500);
-    let report = pudica_report::write(folder.path()).unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "vasudeva/grokking");
+    make_up(&folder, &["seed=0..4"], 2500);
+    let report = pudica_report::write(&folder).unwrap();
     assert_eq!((report.tally.runs, report.tally.converged, report.tally.failed), (4, 3, 1));
     let (names, page) = checked(&report);
     assert_eq!(names, ["grokking", "onsets"]);
 
-    let summary = summary(folder.path());
+    let summary = summary(&folder);
     let group = &summary["groups"][0];
     assert_eq!((&group["grokked"], summary["groups"].as_array().unwrap().len()), (&3.into(), 1));
     let moment = |name: &str| group["moments"][name]["mean"].as_f64().unwrap();
@@ -87,19 +88,20 @@ fn the_lag_that_was_put_in_is_told() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    let csv = std::fs::read_to_string(folder.path().join("results.csv")).unwrap();
+    let csv = std::fs::read_to_string(folder.join("results.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 4);
 }
 
 #[test]
 fn runs_that_have_not_grokked_are_reported_too() {
-    let folder = tempfile::tempdir().unwrap();
-    make_up(folder.path(), &["seed=0..2", "operation=a+b,a*b"], 900);
-    pudica_report::write(folder.path()).unwrap();
-    let summary = summary(folder.path());
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "vasudeva/grokking-two");
+    make_up(&folder, &["seed=0..2", "operation=a+b,a*b"], 900);
+    pudica_report::write(&folder).unwrap();
+    let summary = summary(&folder);
     let group = &summary["groups"][1];
     assert_eq!((&group["grokked"], &group["moments"]["lag_of_halves"]), (&0.into(), &Value::Null));
     assert!(group["moments"]["sensitivity_fall_half"]["mean"].is_number());
-    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("a*b mod 113") && page.contains("0 of 2"));
 }

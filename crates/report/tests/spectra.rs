@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Planned, begin_by_hand, checked, summary};
+use common::{Planned, begin_by_hand, checked, place, summary};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -45,21 +45,22 @@ fn make_up(folder: &Path) {
             }
         }
     }
-    begin_by_hand("spectra", "", &runs, folder).iter().for_each(finish);
+    begin_by_hand("vasudeva/spectra", "spectra", "", &runs, folder).iter().for_each(finish);
 }
 
 #[test]
 fn what_was_put_in_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    make_up(folder.path());
-    let report = pudica_report::write(folder.path()).unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "vasudeva/spectra");
+    make_up(&folder);
+    let report = pudica_report::write(&folder).unwrap();
     let (names, page) = checked(&report);
     assert_eq!(names, ["spectra", "low-degrees", "widths"]);
     for part in ["CK: most weight on degrees 1 and 2 first", "CK, 1 layer", "8 of 8 runs finished · d = 3", "0.8889"] {
         assert!(page.contains(part), "{part}");
     }
     // The widest of both architectures, for both kernels; relu has more weight on degrees 1 and 2.
-    let summary = summary(folder.path());
+    let summary = summary(&folder);
     let kinds = summary["kinds"].as_array().unwrap();
     let names: Vec<&str> = kinds.iter().map(|kind| kind["arch"].as_str().unwrap()).collect();
     assert_eq!(names, ["relu", "lstm", "relu", "lstm"]);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Planned, begin_by_hand, checked, summary};
+use common::{Planned, begin_by_hand, checked, place, summary};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn make_up(folder: &Path) {
         })
     };
     let runs: Vec<Value> = [0, 1].iter().flat_map(|seed| DATA.map(|data| settings(data, *seed))).collect();
-    let runs = begin_by_hand("tokens", "tokens", &runs, folder);
+    let runs = begin_by_hand("vasudeva/synthetic", "tokens", "tokens", &runs, folder);
     let (last, others) = runs.split_last().unwrap();
     for run in others {
         run.log([0, 2, 4].map(|epoch| line(run, epoch)));
@@ -56,16 +56,24 @@ fn make_up(folder: &Path) {
 
 #[test]
 fn what_was_put_in_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    make_up(folder.path());
-    let report = pudica_report::write(folder.path()).unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "vasudeva/synthetic");
+    make_up(&folder);
+    let report = pudica_report::write(&folder).unwrap();
     assert_eq!((report.tally.runs, report.tally.converged, report.tally.remaining), (6, 5, 1));
     let (names, page) = checked(&report);
     assert_eq!(names, ["fig2", "fig10-top", "fig10-bottom"]);
-    for part in ["(1, 17, 7, 20)", "Tables 1 and 3", "0.2878", "0.0339", "0.2907 ± 4.0·10", "5 of 6 runs finished"] {
+    for part in [
+        "(1, 17, 7, 20)",
+        "Tables 1 and 3",
+        "0.2878",
+        "0.0339",
+        "0.2907 <span class=\"i\">± 0.0040</span>",
+        "5 of 6 runs finished",
+    ] {
         assert!(page.contains(part), "{part}");
     }
-    let summary = summary(folder.path());
+    let summary = summary(&folder);
     let predictor = &summary["predictors"][1];
     assert_eq!((&predictor["predictor"], &predictor["exact"]), (&json!("frequent"), &json!(0.2878)));
     assert_eq!(predictor["task"], json!({"length": 50, "vocabulary": 59, "n_s": 3, "n_f": 5, "n_d": 1, "m": 16}));

@@ -18,6 +18,8 @@ pub struct Axis {
     pub scale: Scale,
     /// Fixed ends; otherwise they follow the data.
     pub range: Option<(f64, f64)>,
+    /// Values that cannot be exceeded, as 0 and 1 by a fraction: an axis that follows the data ends there, whatever intervals say.
+    pub limits: Option<(f64, f64)>,
     /// Whether only whole numbers make sense.
     pub whole: bool,
     /// Names at given values instead of numbers.
@@ -27,12 +29,17 @@ pub struct Axis {
 impl Axis {
     /// An evenly spaced axis that follows the data.
     pub fn linear(label: &str) -> Axis {
-        Axis { label: label.into(), scale: Scale::Linear, range: None, whole: false, names: Vec::new() }
+        Axis { label: label.into(), scale: Scale::Linear, range: None, limits: None, whole: false, names: Vec::new() }
     }
 
     /// An evenly spaced axis of whole numbers that follows the data.
     pub fn whole(label: &str) -> Axis {
         Axis { whole: true, ..Axis::linear(label) }
+    }
+
+    /// An evenly spaced axis of fractions, from 0 to 1 at most.
+    pub fn fraction(label: &str) -> Axis {
+        Axis { limits: Some((0.0, 1.0)), ..Axis::linear(label) }
     }
 
     /// An axis by powers of ten that follows the data.
@@ -77,7 +84,7 @@ impl Ruler {
         let shown: Vec<f64> = values.filter(|value| axis.shows(*value)).map(transform).collect();
         let (low, high) = match axis.range {
             Some((low, high)) => (transform(low), transform(high)),
-            None => padded(&shown, axis.scale),
+            None => limited(padded(&shown, axis), axis.limits.map(|(low, high)| (transform(low), transform(high)))),
         };
         let (ticks, minor) = match (axis.names.is_empty(), axis.scale) {
             (false, _) => (axis.names.clone(), Vec::new()),
@@ -94,6 +101,11 @@ impl Ruler {
         Ruler { scale: axis.scale, low, high, from, to, ticks, minor }
     }
 
+    /// Whether lengths along it cannot be compared, since it begins above 0.
+    pub fn is_cut(&self) -> bool {
+        self.scale == Scale::Linear && (self.low > 0.0 || self.high < 0.0)
+    }
+
     /// The pixel of a value, if the axis can show it.
     pub fn at(&self, value: f64) -> Option<f64> {
         let value = match self.scale {
@@ -105,18 +117,46 @@ impl Ruler {
     }
 }
 
-fn padded(values: &[f64], scale: Scale) -> (f64, f64) {
+/// The ends of an axis for these values, with some air. Values that are all equal are shown beside 0, and lengths beside their neighbours.
+fn padded(values: &[f64], axis: &Axis) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if low > high {
-        return if scale == Scale::Log { (-3.0, 0.0) } else { (0.0, 1.0) };
+        return if axis.scale == Scale::Log { (-3.0, 0.0) } else { (0.0, 1.0) };
     }
-    let pad = match (high - low) * 0.05 {
-        0.0 if scale == Scale::Log => 0.5,
-        0.0 => (low.abs() * 0.1).max(1e-3),
-        pad => pad,
-    };
-    (low - pad, high + pad)
+    // Differences that are rounding errors beside the values are none.
+    if high - low > 1e-9 * low.abs().max(high.abs()) {
+        let pad = (high - low) * 0.05;
+        return (low - pad, high + pad);
+    }
+    match axis {
+        Axis { scale: Scale::Log, .. } => (low - 0.5, high + 0.5),
+        Axis { whole: true, .. } => (low - 1.0, high + 1.0),
+        _ if low == 0.0 => (-0.05, 1.0),
+        _ => (1.25 * low.min(0.0), 1.25 * high.max(0.0)),
+    }
+}
+
+/// Ends within limits; symbols on a limit are seen whole.
+fn limited((low, high): (f64, f64), limits: Option<(f64, f64)>) -> (f64, f64) {
+    let Some((least, most)) = limits else { return (low, high) };
+    let air = 0.02 * (high.min(most) - low.max(least)).max(0.0);
+    (low.max(least - air), high.min(most + air))
+}
+
+/// An interval as a log axis shows it. One that reaches 0 or less came from a standard error on the linear scale, so that its middle is the
+/// mean m and m + h its upper end; the logarithm then has the error h/m (delta method), and the interval is m e^{±h/m}. `None` where even
+/// the mean cannot be shown.
+pub(super) fn on_log(low: f64, high: f64) -> Option<(f64, f64)> {
+    let mean = (low + high) / 2.0;
+    match low > 0.0 {
+        true => Some((low, high)),
+        false if mean > 0.0 => {
+            let factor = ((high - mean) / mean).exp();
+            Some((mean / factor, mean * factor))
+        }
+        false => None,
+    }
 }
 
 /// Round numbers (1, 2, 2.5, 5 times a power of ten) about `wanted` times between the ends.
@@ -183,6 +223,11 @@ fn log_ticks(low: f64, high: f64, wanted: f64) -> (Vec<(f64, String)>, Vec<f64>)
             }
         }
     }
+    if ticks.len() < 3 && decades < 1.0 {
+        // Hardly a power of two apart: as on an evenly spaced axis, though their distances differ.
+        let between = linear_ticks(10f64.powf(low), 10f64.powf(high), wanted);
+        return (between.into_iter().filter(|(value, _)| *value > 0.0).collect(), Vec::new());
+    }
     if decades < 2.0 {
         // Beside 2 and 5, write 1, 10, 100 as numbers too.
         for (value, text) in &mut ticks {
@@ -224,6 +269,37 @@ mod tests {
     fn log_ticks_are_powers_of_ten() {
         assert_eq!(texts(log_ticks(-3.1, 1.2, 5.0).0), ["10^{−3}", "10^{−2}", "10^{−1}", "10^{0}", "10^{1}"]);
         assert_eq!(texts(log_ticks(-0.1, 1.1, 5.0).0), ["1", "10", "2", "5"]);
+        assert_eq!(texts(log_ticks(1.75f64.log10(), 2.45f64.log10(), 4.0).0), ["1.8", "2.0", "2.2", "2.4"]);
+    }
+
+    #[test]
+    fn equal_values_have_a_sensible_axis() {
+        let ends = |axis: Axis, value: f64| padded(&[value, value], &axis);
+        assert_eq!(ends(Axis::linear("accuracy"), 0.8), (0.0, 1.0));
+        assert_eq!(ends(Axis::linear("loss"), -2.0), (-2.5, 0.0));
+        assert_eq!(ends(Axis::linear("sensitivity"), 0.0), (-0.05, 1.0));
+        assert_eq!(ends(Axis::whole("n"), 8.0), (7.0, 9.0));
+        assert_eq!(ends(Axis::log("loss"), -3.0), (-3.5, -2.5));
+    }
+
+    #[test]
+    fn fractions_end_at_0_and_1() {
+        let ends = |values: [f64; 2]| {
+            let ruler = Ruler::new(&Axis::fraction("accuracy"), values.into_iter(), 0.0, 100.0, 5.0);
+            (ruler.low, ruler.high, ruler.is_cut())
+        };
+        assert_eq!(ends([-0.3, 1.4]), (-0.02, 1.02, false));
+        let (low, high, is_cut) = ends([0.5, 0.7]);
+        assert!((low - 0.49).abs() < 1e-12 && (high - 0.71).abs() < 1e-12 && is_cut);
+    }
+
+    #[test]
+    fn intervals_on_a_log_axis_stay_above_0() {
+        assert_eq!(on_log(0.1, 0.3), Some((0.1, 0.3)));
+        let (low, high) = on_log(-0.1, 0.5).unwrap();
+        // m = 0.2, h = 0.3.
+        assert!((low - 0.2 * (-1.5f64).exp()).abs() < 1e-12 && (high - 0.2 * 1.5f64.exp()).abs() < 1e-12);
+        assert_eq!(on_log(-0.5, 0.1), None);
     }
 
     #[test]

@@ -1,12 +1,16 @@
-//! Figures as data: panels, axes and marks. Drawn as SVG by [`Figure::svg`] and as PNG by [`png`].
+//! Figures as data: panels, axes and marks. Drawn for the page by [`Figure::html`], as a file by [`Figure::svg`] and [`png`]; their numbers
+//! are [`Figure::csv`].
 
 mod axis;
 pub mod colour;
+mod data;
 mod draw;
+mod html;
 pub mod png;
 
+use pudica_statistics::Mean;
+
 pub use axis::{Axis, Scale};
-pub(crate) use draw::escape;
 
 /// A figure: panels in rows, one legend above them, one line of small print below.
 #[derive(Clone, Debug, Default)]
@@ -39,23 +43,24 @@ pub struct Panel {
 /// Something drawn in a panel, in the coordinates of its axes.
 #[derive(Clone, Debug)]
 pub enum Mark {
-    /// A symbol at each (x, y); hovering in a browser shows its text.
+    /// A symbol at each point; hovering in a browser shows what is known about it, a click leads to its run. See [`Mark::points`].
     Points {
-        /// x, y and what hovering shows.
-        points: Vec<(f64, f64, String)>,
+        /// In any order.
+        points: Vec<Point>,
         /// How they look.
         style: Style,
     },
-    /// A line through the points.
+    /// A line through the points. See [`Mark::line`].
     Line {
         /// In order.
-        points: Vec<(f64, f64)>,
+        points: Vec<Point>,
         /// How it looks.
         style: Style,
     },
-    /// A shaded band between two curves: x, low, high.
+    /// A shaded band between two curves: x, low, high. Where low or high is NaN, as where there is one run only, it is interrupted. On a log
+    /// axis, intervals should be intervals of the logarithm; one that reaches 0 or less is carried over (`axis::on_log`). See [`Mark::band`].
     Band {
-        /// In order.
+        /// In order; x may go back and forth.
         points: Vec<(f64, f64, f64)>,
         /// How it looks.
         style: Style,
@@ -83,6 +88,61 @@ pub enum Mark {
     Level(f64, String),
     /// A dashed line down the panel at this x.
     Moment(f64),
+}
+
+/// A place in a panel, and what is known about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Point {
+    /// On the horizontal axis.
+    pub x: f64,
+    /// On the vertical axis.
+    pub y: f64,
+    /// The ends of its interval, where it has one; they are told, not drawn.
+    pub interval: Option<(f64, f64)>,
+    /// What it is: the label of a run, or of a group with the number of its runs.
+    pub label: String,
+    /// The id of its run, where it is one run: the point leads to its folder.
+    pub run: Option<String>,
+    /// Whether most runs that belong here are missing, not converged or not finished. Its symbol is then hollow, and lines to it and from it
+    /// are faint and dashed.
+    pub few: bool,
+}
+
+impl Point {
+    /// A point with a label.
+    pub fn new(x: f64, y: f64, label: impl Into<String>) -> Point {
+        Point { x, y, label: label.into(), ..Point::default() }
+    }
+
+    /// A mean with its interval, where it has one.
+    pub fn mean(x: f64, mean: &Mean, label: impl Into<String>) -> Point {
+        let interval = (mean.low < mean.high).then_some((mean.low, mean.high));
+        Point { interval, ..Point::new(x, mean.mean, label) }
+    }
+
+    /// The same as the run of this id.
+    pub fn of_run(mut self, id: &str) -> Point {
+        self.run = Some(id.into());
+        self
+    }
+
+    /// The same, of few of the runs that belong here.
+    pub fn few(mut self, few: bool) -> Point {
+        self.few = few;
+        self
+    }
+}
+
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Point {
+        Point::new(x, y, "")
+    }
+}
+
+impl From<(f64, f64, String)> for Point {
+    fn from((x, y, label): (f64, f64, String)) -> Point {
+        Point::new(x, y, label)
+    }
 }
 
 /// Colour, shape and line of a mark.
@@ -149,11 +209,29 @@ impl Style {
 }
 
 impl Mark {
+    /// A symbol at each point.
+    pub fn points<T: Into<Point>>(points: impl IntoIterator<Item = T>, style: Style) -> Mark {
+        Mark::Points { points: points.into_iter().map(T::into).collect(), style }
+    }
+
+    /// A line through points.
+    pub fn line<T: Into<Point>>(points: impl IntoIterator<Item = T>, style: Style) -> Mark {
+        Mark::Line { points: points.into_iter().map(T::into).collect(), style }
+    }
+
+    /// A band of the intervals of points, interrupted where they have none.
+    pub fn band(points: &[Point], style: Style) -> Mark {
+        let ends = |point: &Point| point.interval.unwrap_or((f64::NAN, f64::NAN));
+        let points = points.iter().map(|point| (point.x, ends(point).0, ends(point).1)).collect();
+        Mark::Band { points, style }
+    }
+
     /// All points of the mark that its panel must show.
     fn extent(&self) -> Vec<(f64, f64)> {
         match self {
-            Mark::Points { points, .. } => points.iter().map(|(x, y, _)| (*x, *y)).collect(),
-            Mark::Line { points, .. } => points.clone(),
+            Mark::Points { points, .. } | Mark::Line { points, .. } => {
+                points.iter().map(|point| (point.x, point.y)).collect()
+            }
             Mark::Band { points, .. } | Mark::Intervals { points, .. } => {
                 points.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]).collect()
             }

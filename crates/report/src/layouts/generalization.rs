@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
+use crate::claims::{Claim, Parts, apart, single};
 use crate::figure::colour::point;
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Findings, Table, head, with_count};
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -47,12 +48,14 @@ pub fn findings(sweep: &Sweep) -> Findings {
     findings.draw(
         "fig4",
         "Figure 4",
+        "Sensitivity of what is learnt, and sharpness",
         &format!("Left: average sensitivity of the original random functions f on {n} bits and of what T1 makes of them, by the number of training strings. Right: sharpness of fresh transformers fitted to all strings of these functions against their average sensitivity; each run a small point, means large with 95 % intervals."),
         fig_4(&families),
     );
     findings.draw(
         "fig15",
         "Figure 15",
+        "Sharpness on all strings and on the training strings",
         "Sharpness measured on all strings and on the training strings alone: means with 95 % intervals.",
         fig_15(&families),
     );
@@ -63,7 +66,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
             .iter()
             .map(|family| {
                 let measures = [family.sensitivity(), family.sharpness(), family.set_sharpness()];
-                std::iter::once(family.name.clone()).chain(measures.map(with_count)).collect()
+                std::iter::once(family.name.clone().into()).chain(measures.map(with_count)).collect()
             })
             .collect(),
         note: "A random function has an average sensitivity of n/2 in the mean. T1s that do not fit their training set exactly are left out.".into(),
@@ -82,7 +85,66 @@ pub fn findings(sweep: &Sweep) -> Findings {
         })
         .collect();
     findings.summary.insert("families".into(), summary.into());
+    findings.claims = claims(&families);
     findings
+}
+
+/// Section 7.4, Figures 4 and 15.
+fn claims(families: &[Family]) -> Vec<Claim> {
+    let Some((original, _)) = families.split_first() else { return Vec::new() };
+    let learnt: Vec<&Family> = families.iter().filter(|family| family.key.starts_with("T1")).collect();
+    let (mut sensitivity, mut sharpness, mut order) = (Parts::default(), Parts::default(), Parts::default());
+    for family in &learnt {
+        let name = format!("f minus {}", family.name);
+        sensitivity.above(&name, apart(original.sensitivity(), family.sensitivity()));
+        sharpness.above(&name, apart(original.sharpness(), family.sharpness()));
+    }
+    // Families come by falling size of the training set.
+    for pair in learnt.windows(2) {
+        let name = format!("{} minus {}", pair[0].name, pair[1].name);
+        order.above(&name, apart(pair[0].sensitivity(), pair[1].sensitivity()));
+    }
+    let count = |of: fn(&Family) -> usize| -> usize { original_and(original, &learnt).map(of).sum() };
+    let (functions, fits) = (count(|family| family.functions.len()), count(|family| family.fits.len()));
+    let mut same = Parts::default();
+    let ratio = |run: &&Run| {
+        Some(run.value("set_sharpness")? / run.value("sharpness")? - 1.0).filter(|ratio| ratio.is_finite())
+    };
+    let ratios: Vec<f64> = families.iter().flat_map(|family| &family.fits).filter_map(ratio).collect();
+    same.about("relative difference", mean(&ratios).as_ref().and_then(single), 0.1);
+    vec![
+        sensitivity.claim(
+            "fig4",
+            "Learnt functions T1 are less sensitive than the random f.",
+            "Is what a transformer makes of part of a random function less sensitive than the function?",
+            functions,
+        ),
+        sharpness.claim(
+            "fig4",
+            "Refitting T1 ends in flatter minima than fitting f.",
+            "Are the minima of transformers fitted to T1 flatter than those of f?",
+            fits,
+        ),
+        order.claim(
+            "fig4",
+            "The fewer training strings, the less sensitive is T1.",
+            "Does sensitivity fall with every smaller training set?",
+            functions,
+        ),
+        same.claim(
+            "fig15",
+            "Sharpness on the training strings alone is almost the same as on all strings.",
+            "Is sharpness on the training strings within a tenth of that on all strings?",
+            ratios.len(),
+        ),
+    ]
+}
+
+fn original_and<'a, 'b>(
+    original: &'b Family<'a>,
+    learnt: &'b [&'b Family<'a>],
+) -> impl Iterator<Item = &'b Family<'a>> {
+    std::iter::once(original).chain(learnt.iter().copied())
 }
 
 /// The original functions, what T1 made of them by training set size (largest first), and random completions.
@@ -152,16 +214,15 @@ fn fig_4(families: &[Family]) -> Figure {
         let points = family
             .fits
             .iter()
-            .filter_map(|run| Some((run.value("average_sensitivity")?, run.value("sharpness")?, run.name())))
-            .collect();
-        right.marks.push(Mark::Points { points, style: style.clone().faint(0.35).sized(2.4) });
+            .filter_map(|run| Some(run.point(run.value("average_sensitivity")?, run.value("sharpness")?)));
+        right.marks.push(Mark::points(points, style.clone().faint(0.35).sized(2.4)));
     }
     for (place, family) in families.iter().enumerate() {
         let Some((x, y)) = Family::of(&family.fits, "average_sensitivity").zip(family.sharpness()) else { continue };
         let style = point(place).faint(1.0);
         right.marks.push(Mark::Intervals { points: vec![(x.mean, y.low, y.high)], style: style.clone() });
         right.marks.push(Mark::LevelIntervals { points: vec![(y.mean, x.low, x.high)], style: style.clone() });
-        right.marks.push(Mark::Points { points: vec![(x.mean, y.mean, family.name.clone())], style: style.sized(5.0) });
+        right.marks.push(Mark::points([Point::mean(x.mean, &y, family.name.as_str())], style.sized(5.0)));
     }
     Figure { panels: vec![left, right], columns: 2, legend: legend(families), ..Figure::default() }
 }
@@ -189,17 +250,15 @@ fn fig_15(families: &[Family]) -> Figure {
 
 /// The values of a family above its place on a named axis: points side by side, and their mean with its interval.
 fn column(place: f64, runs: &[&Run], measure: &str, style: &Style) -> Vec<Mark> {
-    let values: Vec<(f64, String)> = runs.iter().filter_map(|run| Some((run.value(measure)?, run.name()))).collect();
+    let values: Vec<(f64, &&Run)> = runs.iter().filter_map(|run| Some((run.value(measure)?, run))).collect();
     let count = values.len().max(2) as f64;
-    let points = values
-        .iter()
-        .enumerate()
-        .map(|(i, (y, name))| (place - 0.3 + 0.35 * i as f64 / (count - 1.0), *y, name.clone()));
-    let mut marks = vec![Mark::Points { points: points.collect(), style: style.clone().faint(0.35).sized(2.4) }];
+    let points =
+        values.iter().enumerate().map(|(i, (y, run))| run.point(place - 0.3 + 0.35 * i as f64 / (count - 1.0), *y));
+    let mut marks = vec![Mark::points(points, style.clone().faint(0.35).sized(2.4))];
     if let Some(mean) = mean(&values.iter().map(|(y, _)| *y).collect::<Vec<f64>>()) {
         let bold = style.clone().faint(1.0).sized(5.0);
         marks.push(Mark::Intervals { points: vec![(place + 0.25, mean.low, mean.high)], style: bold.clone() });
-        marks.push(Mark::Points { points: vec![(place + 0.25, mean.mean, String::new())], style: bold });
+        marks.push(Mark::points([Point::mean(place + 0.25, &mean, "mean")], bold));
     }
     marks
 }

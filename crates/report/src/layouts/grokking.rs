@@ -4,9 +4,10 @@ use pudica_lab::kinds::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISE
 use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
+use crate::claims::{Claim, Parts, single};
 use crate::figure::colour::PALETTE;
-use crate::figure::{Axis, Figure, Mark, Panel, Shape, Style};
-use crate::findings::{Drawn, Findings, ScaleWords, Table, head, number, with_count};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Shape, Style};
+use crate::findings::{Drawn, Findings, ScaleWords, Table, head, row, with_count};
 use crate::group::{Group, averaged};
 use crate::run::{Run, estimate};
 use crate::sweep::Sweep;
@@ -83,10 +84,12 @@ pub fn findings(sweep: &Sweep) -> Findings {
         ],
         tables: vec![moment_table(&groups), end_table(&groups)],
         summary: Map::from_iter([("definitions".to_string(), definitions), ("groups".to_string(), groups_found)]),
+        claims: claims(&groups),
         scale: ScaleWords {
             paper: "The published settings. AdamW's betas (0.9, 0.98) and the initial weights are those of Nanda et al. (2023), whose network this is; no biases, no warm-up.",
-            other: "Not the published settings: compare trends with the published ones, not absolute values.",
+            other: "A smoke test: not the published settings. Where it disagrees with the paper, that may be its size.",
         },
+        ..Findings::default()
     }
 }
 
@@ -97,6 +100,31 @@ fn moments(group: &Group) -> impl Iterator<Item = (&'static str, Option<Mean>)> 
         averaged(group.runs.iter().filter_map(of))
     };
     MOMENTS.map(|(name, ..)| (name, group.value(name))).into_iter().chain(LAGS.map(|(name, _, ends)| (name, lag(ends))))
+}
+
+/// Sensitivity against test accuracy, by the halves and by the starts of their changes, run by run.
+fn claims(groups: &[Group]) -> Vec<Claim> {
+    let claim = |(name, words, ends): &(&str, &str, [&str; 2])| {
+        let mut parts = Parts::default();
+        let mut runs = 0;
+        for group in groups {
+            let lag = moments(group).find(|(own, _)| own == name).and_then(|(_, lag)| lag);
+            runs += lag.map_or(0, |lag| lag.count);
+            let label = if groups.len() > 1 {
+                format!("{}: {words}, epochs,", group.label)
+            } else {
+                format!("{words}, epochs,")
+            };
+            parts.above(&label, lag.as_ref().and_then(single));
+        }
+        let moment = if ends[0].ends_with("half") {
+            "fallen halfway before test accuracy has risen halfway"
+        } else {
+            "started to fall before test accuracy starts to rise"
+        };
+        parts.claim("onsets", PUBLISHED, &format!("Has sensitivity {moment}?"), runs)
+    };
+    LAGS.iter().rev().map(claim).collect()
 }
 
 /// How many of its runs have grokked.
@@ -119,21 +147,23 @@ fn summary(group: &Group) -> Value {
 }
 
 fn moment_table(groups: &[Group]) -> Table {
+    // Without the sign of what is rounded to 0.
+    let whole = |epochs: f64| format!("{:.0}", epochs.round() + 0.0).replace('-', "−");
     let cell = |mean: Option<Mean>| match mean {
-        Some(mean) if mean.count == 1 => format!("{:.0} (one run)", mean.mean),
-        Some(mean) => format!("{:.0} [{:.0}, {:.0}]", mean.mean, mean.low, mean.high).replace('-', "−"),
+        Some(mean) if mean.count == 1 => format!("{} (1 run)", whole(mean.mean)),
+        Some(mean) => format!("{} [{}, {}]", whole(mean.mean), whole(mean.low), whole(mean.high)),
         None => "–".into(),
     };
-    let row = |group: &Group| {
+    let line = |group: &Group| {
         let cells = moments(group).map(|(_, mean)| cell(mean));
         let grokked = format!("{} of {}", grokked(group), group.runs.len());
-        std::iter::once(group.label.clone()).chain(cells).chain([grokked]).collect()
+        row(std::iter::once(group.label.clone()).chain(cells).chain([grokked]))
     };
     let names = MOMENTS.iter().map(|(_, name, _)| *name).chain(LAGS.iter().map(|(_, name, _)| *name));
     Table {
         title: "Epochs at which it happens".into(),
         head: ["learnt"].into_iter().chain(names).chain(["grokked"]).map(String::from).collect(),
-        rows: groups.iter().map(row).collect(),
+        rows: groups.iter().map(line).collect(),
         note: format!(
             "Means over finished runs with 95 % intervals. Curves are smoothed over {SMOOTHING} epochs. Memorised: training accuracy of {MEMORISED}. \
              From there on, test accuracy rises from its level then to its highest one, and sensitivity falls from its highest level before \
@@ -144,20 +174,19 @@ fn moment_table(groups: &[Group]) -> Table {
 }
 
 fn end_table(groups: &[Group]) -> Table {
-    let row = |group: &Group| {
-        let cells = QUANTITIES.iter().map(|name| with_count(group.value(name)));
+    let line = |group: &Group| {
+        let cells = QUANTITIES.iter().map(|name| with_count(group.shown(name)));
         let pairs = group.number("share").zip(group.number("modulus")).map(|(share, p)| share * (p * p));
         let errors = group.runs.iter().filter_map(|run| run.value("sensitivity_std_error"));
-        let error = errors.reduce(f64::max).map_or("–".into(), number);
-        let pairs = pairs.map_or("–".into(), |pairs| pairs.floor().to_string());
-        std::iter::once(group.label.clone()).chain(cells).chain([pairs, error]).collect()
+        let last = row([pairs.map(f64::floor), errors.reduce(f64::max)]);
+        std::iter::once(group.label.clone().into()).chain(cells).chain(last).collect()
     };
     let names = QUANTITIES.iter().map(|name| name.replace('_', " "));
     let last = head(["training pairs", "std. error of a run's sensitivity, at most"]);
     Table {
         title: "At the end".into(),
         head: head(["learnt"]).into_iter().chain(names).chain(last).collect(),
-        rows: groups.iter().map(row).collect(),
+        rows: groups.iter().map(line).collect(),
         note: "Means over runs with 95 % intervals, at the last epoch of each.".into(),
     }
 }
@@ -197,7 +226,7 @@ fn curves(groups: &[Group]) -> Figure {
 
 fn line(run: &Run, colour: usize, name: &str) -> Mark {
     let points: Vec<(f64, f64)> = run.curve("step", name).map(|(epoch, value)| (epoch, value.mean)).collect();
-    Mark::Line { points: thinned(&points), style: Style::line(PALETTE[colour]).sized(0.6).faint(0.8) }
+    Mark::line(thinned(&points), Style::line(PALETTE[colour]).sized(0.6).faint(0.8))
 }
 
 /// Epochs from 1 on, evenly spaced on a log axis.
@@ -215,18 +244,17 @@ fn onsets(groups: &[Group]) -> Figure {
         for (place, (moment, name, _)) in MOMENTS.iter().enumerate() {
             let x = place as f64;
             for run in &group.runs {
-                let text = |epoch: f64| format!("{name}: epoch {epoch}, seed {}", run.text("seed"));
-                all.extend(run.value(moment).map(|epoch| (x, epoch.max(1.0), text(epoch))));
+                all.extend(run.value(moment).map(|epoch| run.point(x, epoch.max(1.0))));
             }
             if let Some(mean) = group.value(moment) {
-                means.push((x, mean.mean.max(1.0), format!("{name}: {:.0}", mean.mean)));
+                means.push(Point::mean(x, &Mean { mean: mean.mean.max(1.0), ..mean }, *name));
                 bars.push((x, mean.low.max(1.0), mean.high));
             }
         }
         let marks = vec![
-            Mark::Points { points: all, style: Style::point(PALETTE[5], Shape::Circle).faint(0.6) },
+            Mark::points(all, Style::point(PALETTE[5], Shape::Circle).faint(0.6)),
             Mark::Intervals { points: bars, style: Style::line(PALETTE[6]) },
-            Mark::Points { points: means, style: Style::point(PALETTE[0], Shape::Diamond).sized(4.5).faint(1.0) },
+            Mark::points(means, Style::point(PALETTE[0], Shape::Diamond).sized(4.5).faint(1.0)),
         ];
         let names = MOMENTS.map(|(_, _, short)| short.to_string());
         Panel { title: group.label.clone(), x: Axis::linear("").named(&names), y: Axis::log("epoch"), marks }

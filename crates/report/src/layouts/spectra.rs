@@ -5,7 +5,7 @@ use pudica_statistics::Mean;
 use serde_json::{Value, json};
 
 use crate::figure::colour::{PALETTE, point};
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Drawn, Findings, ScaleWords, Table, head, plain, with_error};
 use crate::group::Group;
 use crate::sweep::Sweep;
@@ -109,15 +109,15 @@ fn table(kinds: &[&Kind], (kernel, name): (&str, &str)) -> Table {
     let row = |kind: &&Kind| {
         let [one, two, three] = kind.low_degrees(kernel).map(with_error);
         vec![
-            kind.architecture.clone(),
-            kind.depth.to_string(),
+            kind.architecture.clone().into(),
+            kind.depth.into(),
             one,
             two,
             plain(kind.limit_of(kernel, "low_degree_2")),
             three,
             with_error(kind.measure(kernel, "mean_degree")),
             with_error(kind.measure(kernel, "off_diagonal")),
-            kind.group.runs.len().to_string(),
+            kind.group.runs.len().into(),
         ]
     };
     Table {
@@ -240,7 +240,7 @@ impl Figures<'_> {
     }
 
     fn line(&self, kind: &Kind, points: Vec<(f64, f64)>) -> Mark {
-        Mark::Line { points, style: Style::line(self.colour(kind)).faint(0.8) }
+        Mark::line(points, Style::line(self.colour(kind)).faint(0.8))
     }
 
     /// Symbols with bars of two standard errors to each side.
@@ -249,11 +249,11 @@ impl Figures<'_> {
             let reach = 2.0 * value.std_error;
             (value.count > 1).then_some((*x, value.mean - reach, value.mean + reach))
         };
-        let symbol = |(x, value): &(f64, Mean)| (*x, value.mean, format!("{}: {:.4}", kind.architecture, value.mean));
+        let symbol = |(x, value): &(f64, Mean)| Point::mean(*x, value, kind.architecture.as_str());
         let bars = Style::line(self.colour(kind));
         vec![
             Mark::Intervals { points: values.iter().filter_map(bar).collect(), style: bars },
-            Mark::Points { points: values.iter().map(symbol).collect(), style: point(self.place(kind)) },
+            Mark::points(values.iter().map(symbol), point(self.place(kind))),
         ]
     }
 }

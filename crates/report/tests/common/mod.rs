@@ -21,7 +21,15 @@ pub struct Planned {
 
 /// Begins the sweep of a built-in recipe in a folder.
 pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
-    let recipe = Recipe::find(recipe).unwrap();
+    begin_sweep(Recipe::find(recipe).unwrap(), scale, overrides, folder)
+}
+
+/// Begins the sweep of somebody's own recipe, given as its text.
+pub fn begin_own(text: &str, folder: &Path) -> Vec<Planned> {
+    begin_sweep(Recipe::parse("own.toml", text).unwrap(), None, &[], folder)
+}
+
+fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
     let plan =
         Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();
@@ -35,8 +43,8 @@ pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Pat
     plan.runs.iter().map(planned).collect()
 }
 
-/// Begins a sweep of a kind, with runs of these settings: by hand, as any program could.
-pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
+/// Begins a sweep of a recipe of a kind, with runs of these settings: by hand, as any program could.
+pub fn begin_by_hand(recipe: &str, kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
     let kind = Kind::find(kind).unwrap();
     let planned = |given: &Value| {
         let mut settings = kind.defaults();
@@ -53,8 +61,8 @@ pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -
     let record = |(run, label): (&Planned, String)| json!({"id": run.id, "sweep": "all", "label": label});
     let runs: Vec<Value> = planned.iter().zip(labels).map(record).collect();
     let record = json!({
-        "format": FORMAT, "program": "by hand", "recipe": "own.toml", "kind": kind.name, "title": "By hand", "source": "",
-        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": "pudica run own.toml",
+        "format": FORMAT, "program": "by hand", "recipe": recipe, "kind": kind.name, "title": "By hand", "source": "",
+        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": format!("pudica run {recipe}"),
         "recipe_text": "", "runs": runs,
     });
     std::fs::create_dir_all(folder).unwrap();
@@ -108,6 +116,7 @@ impl Planned {
             made_by: None,
             measures: object(measures),
             detail: object(detail),
+            files: None,
         };
         self.folder.finish(&summary).unwrap();
     }
@@ -118,7 +127,7 @@ pub fn summary(folder: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).unwrap()).unwrap()
 }
 
-/// Names of the figures of a report, and that each has a PNG and a place in the page; the page itself.
+/// Names of the figures of a report, and that each has a PNG, a CSV and a place in the page; the page itself.
 pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
     let page = std::fs::read_to_string(&report.page).unwrap();
     let mut names = Vec::new();
@@ -127,10 +136,19 @@ pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
         let png = std::fs::read(svg.with_extension("png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{}", svg.display());
         assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
+        let numbers = std::fs::read_to_string(svg.with_extension("csv")).unwrap();
+        assert!(
+            numbers.starts_with("panel,x_axis,y_axis,series,mark,x,y,low,high,label,run,")
+                && numbers.lines().count() > 1
+        );
+        assert!(page.contains(&format!("href=\"figures/{name}.csv\"")), "{name}");
         names.push(name);
     }
     // Self-contained: nothing is fetched from anywhere.
-    assert!(!page.contains("src=\"http") && !page.contains("@import") && !page.contains("<script"));
+    assert!(!page.contains("src=\"http") && !page.contains("@import") && !page.contains("<script src"));
+    // Nothing is marked up that a reader should not see.
+    let text = &page[page.find("<body>").unwrap()..page.rfind("<script>").unwrap()];
+    assert!(!text.contains("^{") && !text.contains("_{"), "{}", report.page.display());
     assert!(page.contains("Repeat it"));
     (names, page)
 }

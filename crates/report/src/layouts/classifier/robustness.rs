@@ -1,9 +1,9 @@
 //! Figures 9, 14 and 15, and attacks: how many answers stay right when the input is made worse.
 
-use pudica_statistics::Mean;
+use pudica_statistics::{Mean, Range};
 
 use super::Context;
-use crate::figure::{Axis, Figure, Mark, Panel, Style};
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Drawn, Table, head, with_interval};
 use crate::group::{Group, averaged, measure_names};
 use crate::run::{Run, estimate};
@@ -75,7 +75,7 @@ fn through_training(groups: &[&Group], names: &[&str]) -> Figure {
     let panel = |title: &str, name: &str| Panel {
         title: title.into(),
         x: Axis::whole(""),
-        y: Axis::linear(""),
+        y: Axis::fraction(""),
         marks: groups.iter().flat_map(|group| group.marks(&group.curve("epoch", name))).collect(),
     };
     let mut panels = vec![panel("sensitivity", "sensitivity"), panel("clean test set", "test_accuracy")];
@@ -91,20 +91,20 @@ fn at_the_end(groups: &[&Group], names: &[&str]) -> Figure {
     let mut marks = Vec::new();
     for (place, group) in ordered.iter().enumerate() {
         let overall = averaged(group.runs.iter().filter_map(|run| mean_accuracy(run)));
+        let overall = overall.map(|mean| mean.within(Range::Fraction));
         let values =
-            [group.value("test_accuracy"), overall].into_iter().chain(names.iter().map(|name| group.value(name)));
+            [group.shown("test_accuracy"), overall].into_iter().chain(names.iter().map(|name| group.shown(name)));
         // Side by side within a column.
         let offset = if ordered.len() > 1 { 0.7 * (place as f64 / (ordered.len() - 1) as f64 - 0.5) } else { 0.0 };
         let placed: Vec<(f64, Mean)> =
             values.enumerate().filter_map(|(column, mean)| Some((column as f64 + offset, mean?))).collect();
         let bars = placed.iter().map(|(x, mean)| (*x, mean.low, mean.high)).collect();
-        let text = |mean: &Mean| format!("{}: {:.4}", group.label, mean.mean);
-        let points = placed.iter().map(|(x, mean)| (*x, mean.mean, text(mean))).collect();
+        let points: Vec<Point> = placed.iter().map(|(x, mean)| Point::mean(*x, mean, group.label.as_str())).collect();
         marks.push(Mark::Intervals { points: bars, style: Style::line(group.colour()) });
-        marks.push(Mark::Points { points, style: group.symbol() });
+        marks.push(Mark::points(points, group.symbol()));
     }
     let words: Vec<String> = head(["clean", "mean"]).into_iter().chain(names.iter().map(|name| words(name))).collect();
-    let panel = Panel { title: String::new(), x: Axis::linear("").named(&words), y: Axis::linear("accuracy"), marks };
+    let panel = Panel { title: String::new(), x: Axis::linear("").named(&words), y: Axis::fraction("accuracy"), marks };
     let name = |group: &&Group| format!("{} ({:.4})", group.label, sensitivity(group));
     let legend = ordered.iter().map(|group| (name(group), group.symbol())).collect();
     Figure { panels: vec![panel], columns: 1, legend, ..Figure::default() }
@@ -118,8 +118,8 @@ pub fn attacks(context: &Context) -> Option<Table> {
     }
     let row = |group: &Group| {
         let numbers =
-            ["test_accuracy", "sensitivity"].iter().chain(&attacks).map(|name| with_interval(group.value(name)));
-        std::iter::once(group.label.clone()).chain(numbers).chain([group.runs.len().to_string()]).collect()
+            ["test_accuracy", "sensitivity"].iter().chain(&attacks).map(|name| with_interval(group.shown(name)));
+        std::iter::once(group.label.clone().into()).chain(numbers).chain([group.runs.len().into()]).collect()
     };
     let names = attacks.iter().map(|name| name.trim_start_matches("adversarial_").replace('_', " "));
     let head = head(["network", "clean", "sensitivity"]).into_iter().chain(names);
@@ -128,8 +128,7 @@ pub fn attacks(context: &Context) -> Option<Table> {
         head: head.chain(["runs".into()]).collect(),
         rows: context.groups.iter().map(row).collect(),
         note: "Share of test images still classified right when each is moved, by at most the distance named, to where the loss is largest: \
-               fgsm in one step, pgd in several; linf bounds every pixel (of values 0 to 1), l2 the length of the whole change. Brackets: 95 % intervals. \
-               The final version of the paper names adversarial evaluation without numbers."
+               fgsm in one step, pgd in several; linf bounds every pixel (of values 0 to 1), l2 the length of the whole change. Brackets: 95 % intervals."
             .into(),
     })
 }

@@ -1,7 +1,7 @@
 //! Table 2: how far noise on the weights moves a trained network, and the loss's Hessian.
 
 use super::Context;
-use crate::findings::{Table, with_interval};
+use crate::findings::{Cell, Table, with_interval};
 use crate::published::weight_noise;
 
 /// The table; `None` where sharpness was not measured.
@@ -20,24 +20,24 @@ pub fn table(context: &Context) -> Option<Table> {
     if columns.is_empty() {
         return None;
     }
-    let shows_published = measured("shop");
+    let shows_published = measured("shop") && context.sweep.is_builtin();
     let mut rows = Vec::new();
     for group in &context.groups {
         let names = ["sensitivity", "train_accuracy"].into_iter().chain(columns.iter().map(|(name, _)| *name));
-        let mut row = vec![group.label.clone()];
-        row.extend(names.map(|name| with_interval(group.value(name))));
+        let mut row = vec![Cell::from(group.label.clone())];
+        row.extend(names.map(|name| with_interval(group.shown(name))));
         if shows_published {
             let published = weight_noise(group.first());
-            row.push(published.map_or("–".into(), |(shop, shpred)| format!("{shop} / {shpred}")));
+            row.push(published.map(|(shop, shpred)| format!("{shop} / {shpred}")).into());
         }
-        row.push(group.runs.len().to_string());
+        row.push(group.runs.len().into());
         rows.push(row);
     }
     let head =
         ["network", "sensitivity", "training accuracy"].into_iter().chain(columns.iter().map(|(_, title)| *title));
     let head = head.chain(shows_published.then_some("published ShOp / ShPred")).chain(["runs"]);
     Some(Table {
-        title: "Table 2: flatness of the minimum".into(),
+        title: context.sweep.titled("Table 2", "Flatness of the minimum"),
         head: head.map(String::from).collect(),
         rows,
         note: "Noise on all weights: ShOp is the mean change of the outputs, whose norm the paper does not state, ShPred the share of predictions \
