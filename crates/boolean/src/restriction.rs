@@ -9,6 +9,9 @@ use crate::table::{RealTable, TruthTable};
 use crate::{Error, Function, Result, shortened};
 use std::str::FromStr;
 
+/// Rules of so many variables are turned into a table (of 8 MiB) before some are fixed: rows are picked faster than computed.
+const TABLED: usize = 26;
+
 /// Variables, counted from 1, and the values they are fixed at: `x3=1,x5=0`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restriction {
@@ -66,6 +69,9 @@ impl Restriction {
             Subject::Table(Table::Real(table)) => {
                 let values: Vec<f64> = self.rows(n).map(|row| table.values()[row as usize]).collect();
                 Subject::Table(Table::Real(RealTable::new(free.len(), Array::from(&values[..]), table.epsilon())?))
+            }
+            Subject::Function(Function::Boolean(f)) if n <= TABLED => {
+                return self.of(Subject::Table(Table::Boolean(f.table()?)));
             }
             Subject::Function(Function::Boolean(f)) => {
                 Subject::Function(Function::Boolean(Box::new(Restricted { f, free, fixed: self.fixed.clone() })))
@@ -178,13 +184,20 @@ mod tests {
 
     #[test]
     fn flips_are_those_of_the_free_variables() {
-        let f = Named::Majority.at(9).unwrap();
+        let n = TABLED + 2;
+        let f = Named::Majority.at(n).unwrap();
         let restricted = "x2=1,x9=0".parse::<Restriction>().unwrap().of(Subject::Function(f)).unwrap();
         let Function::Boolean(f) = restricted.into_function() else { panic!("not Boolean") };
-        let mut x: Vec<u64> = (1..=7u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
-        let (before, mut changed) = (f.lanes(&x), vec![0; 7]);
+        let mut x: Vec<u64> = (1..=n as u64 - 2).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        // Majority of 28 with a one and a zero given: at least 14 ones among the 26 others.
+        let expected = (0..64).fold(0, |lanes, l| {
+            let ones = x.iter().filter(|variable| *variable >> l & 1 == 1).count();
+            lanes | u64::from(ones >= 14) << l
+        });
+        let (before, mut changed) = (f.lanes(&x), vec![0; n - 2]);
+        assert_eq!(before, expected);
         f.flips(&mut x, &mut changed);
-        for i in 0..7 {
+        for i in 0..n - 2 {
             x[i] = !x[i];
             assert_eq!(changed[i], before ^ f.lanes(&x));
             x[i] = !x[i];

@@ -1,8 +1,9 @@
 //! Every measure against its definition: all functions of at most three variables, random larger ones, and closed forms.
 
 use proptest::prelude::*;
+use pudica_boolean::analysis::{Quantity, Request, Subject, analyse};
 use pudica_boolean::sampled::{Budget, Precision, sample};
-use pudica_boolean::{Bits, Named, Spectrum, TruthTable, flip_counts, sensitivity_profile};
+use pudica_boolean::{Bits, Convention, Named, Spectrum, TruthTable, flip_counts, sensitivity_profile};
 use std::time::Duration;
 
 fn table_of(n: usize, truth: &[bool]) -> TruthTable {
@@ -54,6 +55,79 @@ fn check(n: usize, truth: &[bool]) {
     for (s, &count) in counted.histogram().iter().enumerate() {
         assert_eq!(count as usize, (0..rows).filter(|&row| sensitivity(row) == s).count());
     }
+}
+
+/// What the command prints, against the definitions, in both conventions.
+#[test]
+fn the_whole_analysis_of_all_functions_of_at_most_three_variables() {
+    for (n, truth) in (1..=3usize).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth))) {
+        for convention in [Convention::PlusMinus, Convention::ZeroOne] {
+            check_analysis(n, truth, convention);
+        }
+    }
+}
+
+fn check_analysis(n: usize, truth: u64, convention: Convention) {
+    let rows = 1usize << n;
+    let bit = |row: usize| truth >> row & 1 == 1;
+    let value = |row: usize| match convention {
+        Convention::ZeroOne => f64::from(u8::from(bit(row))),
+        _ => 1.0 - 2.0 * f64::from(u8::from(bit(row))),
+    };
+    let request = Request {
+        name: "f".into(),
+        convention,
+        method: None,
+        measures: None,
+        rhos: vec![0.5],
+        top: 20,
+        p: None,
+        names: None,
+        budget: Budget { precision: Precision::Relative(0.1), time_limit: Duration::from_secs(1), seed: 0 },
+        spectrum_file: None,
+    };
+    let subject = Subject::Table(TruthTable::from_words(n, &[truth]).unwrap().into());
+    let found = analyse(subject, &request, &mut |_, _| {}).unwrap();
+    let number = |quantity: Option<Quantity>| quantity.unwrap().value();
+    let mean = (0..rows).map(value).sum::<f64>() / rows as f64;
+    let variance = (0..rows).map(|row| (value(row) - mean).powi(2)).sum::<f64>() / rows as f64;
+    let context = format!("n={n} {truth:b} {convention:?}");
+    assert!(
+        (number(found.mean) - mean).abs() < 1e-12 && (number(found.variance) - variance).abs() < 1e-12,
+        "{context}"
+    );
+
+    let chi = |set: usize, row: usize| if (set & row).count_ones() % 2 == 1 { -1.0 } else { 1.0 };
+    let lambda = |set: usize| (0..rows).map(|row| value(row) * chi(set, row)).sum::<f64>() / rows as f64;
+    let chow = std::iter::once(0).chain((0..n).rev().map(|place| 1 << place)).map(lambda);
+    assert_eq!(found.chow_parameters.unwrap(), chow.collect::<Vec<_>>(), "{context}");
+    let mut sizes: Vec<f64> = (0..rows).map(|set| lambda(set).abs()).filter(|size| *size > 0.0).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let told = found.top_coefficients.unwrap();
+    assert_eq!(told.iter().map(|coefficient| coefficient.value.abs()).collect::<Vec<_>>(), sizes, "{context}");
+    for coefficient in told {
+        let set = coefficient.variables.iter().map(|i| 1 << (n - i)).sum();
+        assert_eq!(coefficient.value, lambda(set), "{context}");
+    }
+
+    // Balanced, and any m bits fixed leave it so.
+    let balanced_with = |fixed: usize| {
+        (0..rows).all(|x| {
+            let agreeing = || (0..rows).filter(|y| (x ^ y) & fixed == 0);
+            2 * agreeing().filter(|y| bit(*y)).count() == agreeing().count()
+        })
+    };
+    let resilient = |m: &usize| (0..rows).filter(|set| set.count_ones() as usize <= *m).all(balanced_with);
+    let order = (0..=n).rev().find(resilient).map_or(-1, |m| m as i64);
+    assert_eq!(found.resiliency, Some(order), "{context}");
+    // Over GF(2): the largest set whose subcube from 0 has an odd number of ones.
+    let odd = |set: &usize| (0..rows).filter(|row| row & set == *row && bit(*row)).count() % 2 == 1;
+    let degree = (0..rows).filter(odd).map(|set| set.count_ones() as usize).max().unwrap_or(0);
+    assert_eq!(found.gf2_degree, Some(degree), "{context}");
+    let matters = |i: &usize| (0..rows).any(|row| bit(row) != bit(row ^ 1 << (n - i)));
+    assert_eq!(found.relevant_variables.unwrap(), (1..=n).filter(matters).collect::<Vec<_>>(), "{context}");
+    let depth = found.decision_tree_depth.unwrap();
+    assert!(found.degree.unwrap() <= depth && found.certificate_complexity.unwrap() <= depth && depth <= n);
 }
 
 #[test]

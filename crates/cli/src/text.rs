@@ -27,6 +27,21 @@ pub fn grouped(value: u64) -> String {
     text
 }
 
+/// Terms, each with whether it is subtracted, as a sum: `a - b + c`; `0` where there are none.
+pub fn sum_of(terms: impl Iterator<Item = (bool, String)>) -> String {
+    let mut sum = String::new();
+    for (negative, term) in terms {
+        sum += match (sum.is_empty(), negative) {
+            (true, false) => "",
+            (true, true) => "-",
+            (false, false) => " + ",
+            (false, true) => " - ",
+        };
+        sum += &term;
+    }
+    if sum.is_empty() { "0".into() } else { sum }
+}
+
 /// "1 run", "7 runs".
 pub fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };

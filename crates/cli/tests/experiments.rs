@@ -109,11 +109,11 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     std::fs::write(&table, "01101000").unwrap();
     let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
     let sentence = refused(&arguments);
-    assert!(sentence.contains("such as the table of a target, has changed since"), "{sentence}");
+    assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
     std::fs::remove_file(&table).unwrap();
     for command in ["run", "show"] {
         let sentence = refused(&[command, "own.toml"]);
-        assert!(sentence.contains("target: cannot read my own.txt: no such file or directory"), "{sentence}");
+        assert!(sentence.contains("target: cannot read my own.txt: No such file or directory"), "{sentence}");
     }
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
 }

@@ -211,6 +211,22 @@ fn what_is_transparent_is_put_on_white() {
     assert_eq!(all, [9, 127, 255, 255]);
 }
 
+/// A note that the camera was held upside down: the last pixel stored is the first one seen.
+#[test]
+fn photographs_are_turned_as_their_cameras_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = include_bytes!("fixtures/picture.jpg");
+    let note = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x03\0\0\0\0\0\0";
+    let segment = [&[0xff, 0xe1][..], &(note.len() as u16 + 2).to_be_bytes(), note].concat();
+    let turned = [&stored[..2], &segment, &stored[2..]].concat();
+    for (name, bytes) in [("train/a/1.jpg", &stored[..]), ("train/b/1.jpg", &turned), ("val/a/1.jpg", stored)] {
+        put(folder.path(), name, bytes);
+    }
+    let found = images(folder.path(), 0).unwrap().train;
+    let reversed: Vec<u8> = found.image(0).chunks_exact(3).rev().flatten().copied().collect();
+    assert!(found.image(1) == reversed && found.image(0) != reversed);
+}
+
 #[test]
 fn folders_for_training_and_tests_have_the_same_classes() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::compute::Machine;
 use crate::cores::side_by_side;
@@ -16,6 +16,9 @@ use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
 use crate::stop::Stop;
 use crate::store::{Outcome, RunSummary, SweepFolder};
+
+/// A pace is told after this time.
+const PACE_AFTER: Duration = Duration::from_secs(2);
 
 /// Makes all runs of `plan` in `folder`, of whatever kind: runs that may train in lock-step do, and several such groups at a time. Runs that
 /// have ended are not repeated and interrupted ones continue. A run whose loss diverges is marked failed, and one that meets an error is
@@ -113,6 +116,8 @@ struct State {
     /// Work that resumed runs had behind them; it is not work of this call.
     before: HashMap<usize, f64>,
     total: f64,
+    /// When the first progress was told, and what was done by then: the pace counts from there, not from the compilation of kernels.
+    begun: Option<(Instant, f64)>,
     /// What ends the sweep: the folder cannot be written.
     fatal: Option<Error>,
     /// What runs met that are left for the next time.
@@ -180,6 +185,7 @@ impl<'a> Running<'a> {
             in_progress: HashMap::new(),
             before: HashMap::new(),
             total,
+            begun: None,
             fatal: None,
             errors: Vec::new(),
         };
@@ -260,7 +266,7 @@ impl<'a> Running<'a> {
             }
             state = self
                 .changed
-                .wait_timeout(state, std::time::Duration::from_millis(200))
+                .wait_timeout(state, Duration::from_millis(200))
                 .unwrap_or_else(|poisoned| poisoned.into_inner())
                 .0;
         }
@@ -327,7 +333,7 @@ impl<'a> Running<'a> {
         let mut state = self.state();
         let before = state.before.get(&index).copied().unwrap_or(0.0);
         state.in_progress.insert(index, work - before);
-        let (done, seconds_left) = self.how_far(&state);
+        let (done, seconds_left) = self.how_far(&mut state);
         drop(state);
         let (id, label, steps) = (run.id.clone(), run.label.clone(), all.steps);
         self.observer.notice(&Event::Progress { id, label, step, steps, loss, done, seconds_left });
@@ -340,7 +346,7 @@ impl<'a> Running<'a> {
         state.done += work.total() - state.before.remove(&index).unwrap_or(0.0);
         state.summaries.insert(run.id.clone(), summary.clone());
         let ended = state.summaries.len();
-        let (done, seconds_left) = self.how_far(&state);
+        let (done, seconds_left) = self.how_far(&mut state);
         drop(state);
         self.observer.notice(&Event::RunEnded {
             id: run.id.clone(),
@@ -357,12 +363,14 @@ impl<'a> Running<'a> {
         });
     }
 
-    /// The fraction of this call's work that is done, and the seconds left at the pace so far.
-    fn how_far(&self, state: &State) -> (f64, Option<f64>) {
+    /// The fraction of this call's work that is done, and the seconds left at the pace so far, once there is one.
+    fn how_far(&self, state: &mut State) -> (f64, Option<f64>) {
         let done = state.done + state.in_progress.values().sum::<f64>();
         let fraction = (done / state.total.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-        let elapsed = self.start.elapsed().as_secs_f64();
-        (fraction, (fraction > 0.0).then(|| elapsed * (1.0 - fraction) / fraction))
+        let (begun, before) = *state.begun.get_or_insert((Instant::now(), done));
+        let pace = (done - before) / begun.elapsed().as_secs_f64();
+        let seconds_left = (state.total - done).max(0.0) / pace;
+        (fraction, (begun.elapsed() >= PACE_AFTER && seconds_left.is_finite()).then_some(seconds_left))
     }
 }
 

@@ -1,6 +1,6 @@
 //! An analysis as LaTeX: a table of numbers, and the largest coefficients as a formula. Needs `booktabs` and `amsmath`.
 
-use crate::text::number;
+use crate::text::{number, sum_of};
 use pudica_boolean::Convention;
 use pudica_boolean::analysis::{Analysis, Coefficient, Quantity};
 
@@ -109,19 +109,11 @@ fn scientific(value: f64) -> String {
 
 /// The sum of the coefficients with their characters.
 fn expansion(coefficients: &[Coefficient]) -> String {
-    let mut sum = String::new();
-    for Coefficient { variables, value } in coefficients {
-        let sign = match (sum.is_empty(), *value < 0.0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        };
+    sum_of(coefficients.iter().map(|Coefficient { variables, value }| {
         let set = variables.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(",");
         let character = if set.is_empty() { String::new() } else { format!(r"\,\chi_{{\{{{set}\}}}}") };
-        sum += &format!("{sign}{}{character}", scientific(value.abs()));
-    }
-    if sum.is_empty() { "0".into() } else { sum }
+        (*value < 0.0, format!("{}{character}", scientific(value.abs())))
+    }))
 }
 
 /// Text that LaTeX prints as it stands.

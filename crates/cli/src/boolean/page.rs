@@ -1,6 +1,6 @@
 //! An analysis as a page for people.
 
-use crate::text::{bar, grouped, number, seconds};
+use crate::text::{bar, grouped, number, seconds, sum_of};
 use pudica_boolean::analysis::{Analysis, Coefficient, Method, Quantity};
 use pudica_boolean::biased::Biased;
 use pudica_boolean::comparison::{Comparison, LowerBound};
@@ -203,18 +203,11 @@ fn variables(names: &[usize]) -> String {
 /// `3 x1 + 2 x2 >= 5`.
 fn threshold(found: &Weights, names: &[usize]) -> String {
     let terms = names.iter().zip(&found.weights).filter(|(_, weight)| **weight != 0);
-    let mut sum = String::new();
-    for (name, weight) in terms {
-        let size = if weight.abs() == 1 { String::new() } else { format!("{} ", weight.abs()) };
-        let sign = match (sum.is_empty(), *weight < 0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        };
-        sum += &format!("{sign}{size}x{name}");
-    }
-    format!("f = 1 where {} >= {}", if sum.is_empty() { "0" } else { &sum }, found.threshold)
+    let sum = sum_of(terms.map(|(name, weight)| match weight.abs() {
+        1 => (*weight < 0, format!("x{name}")),
+        size => (*weight < 0, format!("{size} x{name}")),
+    }));
+    format!("f = 1 where {sum} >= {}", found.threshold)
 }
 
 /// All of them when they differ, up to a screenful of the largest; one line when they are equal.

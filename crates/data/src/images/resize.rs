@@ -16,26 +16,15 @@ pub(super) fn square(shape: Shape, pixels: &[u8], size: usize) -> (Shape, Vec<u8
         return (resized, pixels.to_vec());
     }
     let taps: Vec<Taps> = (0..size).map(|place| Taps::at(place, side, size)).collect();
-    // Rows first: [side, size, channels].
-    let mut rows = vec![0f32; side * size * channels];
-    for (y, row) in rows.chunks_exact_mut(size * channels).enumerate() {
+    // Rows first, as bytes: [side, size, channels].
+    let mut rows = Vec::with_capacity(side * size * channels);
+    for y in 0..side {
         let line = &pixels[((top + y) * width + left) * channels..][..side * channels];
-        for (taps, pixel) in taps.iter().zip(row.chunks_exact_mut(channels)) {
-            for (weight, from) in taps.weights.iter().zip(line[taps.first * channels..].chunks_exact(channels)) {
-                pixel.iter_mut().zip(from).for_each(|(value, byte)| *value += weight * f32::from(*byte));
-            }
+        for taps in &taps {
+            rows.extend(taps.mix(line, channels));
         }
     }
-    let mut squared = Vec::with_capacity(size * size * channels);
-    for taps in &taps {
-        let mut row = vec![0f32; size * channels];
-        for (weight, from) in
-            taps.weights.iter().zip(rows[taps.first * size * channels..].chunks_exact(size * channels))
-        {
-            row.iter_mut().zip(from).for_each(|(value, part)| *value += weight * part);
-        }
-        squared.extend(row.into_iter().map(|value| value.round() as u8)); // what is beyond 0 and 255 becomes these
-    }
+    let squared = taps.iter().flat_map(|taps| taps.mix(&rows, size * channels)).collect();
     (resized, squared)
 }
 
@@ -56,6 +45,15 @@ impl Taps {
         let sum: f64 = weights.iter().sum();
         Self { first, weights: weights.iter().map(|weight| (weight / sum) as f32).collect() }
     }
+
+    /// The mixture of pieces of so many values.
+    fn mix(&self, values: &[u8], piece: usize) -> impl Iterator<Item = u8> + use<> {
+        let mut mixed = vec![0f32; piece];
+        for (weight, from) in self.weights.iter().zip(values[self.first * piece..].chunks_exact(piece)) {
+            mixed.iter_mut().zip(from).for_each(|(value, byte)| *value += weight * f32::from(*byte));
+        }
+        mixed.into_iter().map(|value| value.round() as u8) // what is beyond 0 and 255 becomes these
+    }
 }
 
 fn lanczos(x: f64) -> f64 {
@@ -72,7 +70,7 @@ mod tests {
         (0..shape.pixels() as u64).map(|index| ((index * index * 7 + index * 13) / 16 % 256) as u8).collect()
     }
 
-    /// Pillow rounds to bytes between rows and columns, so single levels may differ.
+    /// Pillow's weights are rounded, so single levels may differ.
     #[test]
     fn resized_as_pillow_does() {
         let stored = include_bytes!("../../tests/fixtures/resized.npy");
@@ -87,8 +85,8 @@ mod tests {
             let (own, rest) = expected.split_at(pixels.len());
             let differences: Vec<u8> = pixels.iter().zip(own).map(|(a, b)| a.abs_diff(*b)).collect();
             let equal = differences.iter().filter(|difference| **difference == 0).count();
-            assert!(differences.iter().all(|difference| *difference <= 1), "{shape}: {differences:?}");
-            assert!(equal * 10 > 7 * pixels.len(), "{shape}: {equal} of {} are equal", pixels.len());
+            assert!(differences.iter().all(|difference| *difference <= 1), "{shape}: {:?}", differences.iter().max());
+            assert!(equal * 100 > 99 * pixels.len(), "{shape}: {equal} of {} are equal", pixels.len());
             expected = rest;
         }
     }

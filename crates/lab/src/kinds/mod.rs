@@ -29,6 +29,9 @@ pub(crate) use documented::{choices, documented};
 /// All kinds; the first is meant where a recipe names none.
 pub static KINDS: [&Kind; 5] = [&boolean::KIND, &classifier::KIND, &grokking::KIND, &tokens::KIND, &spectra::KIND];
 
+/// Names of settings, and values for them.
+pub type Implied = Vec<(&'static str, Value)>;
+
 /// A kind of experiment.
 pub struct Kind {
     /// As recipes name it.
@@ -57,8 +60,8 @@ pub struct SettingsOf {
     pub defaults: fn() -> Settings,
     /// What every setting means.
     pub documentation: fn() -> Vec<SettingDoc>,
-    /// What the other settings imply for settings that nobody gave: their names and values.
-    pub implied: fn(&Settings) -> Result<Vec<(&'static str, Value)>>,
+    /// What the other settings imply for settings that nobody gave.
+    pub implied: fn(&Settings) -> Result<Implied>,
     /// The finished, validated settings of a run.
     pub resolve: fn(&Settings) -> Result<Settings>,
     /// States which files of the user's own a resolved run reads, as settings.

@@ -241,8 +241,8 @@ fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
         };
         if old.command == plan.command() && old.recipe_text == plan.recipe.text {
             return refuse(format!(
-                "holds {what}: a file that the settings name, such as the table of a target, has changed since; bring the old one back, or \
-                 choose another --out"
+                "holds {what}: a file that the settings name, such as the table of a target or own data, has changed since; bring the old \
+                 one back, or choose another --out"
             ));
         }
         return refuse(format!(

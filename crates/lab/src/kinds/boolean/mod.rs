@@ -17,12 +17,11 @@ use std::path::Path;
 
 use pudica_boolean::TruthTable;
 use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
-use serde_json::Value;
 
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Lockstep, RunStart, Teacher, Training, Work};
-use crate::kinds::{Configuration, Kind, SettingsOf};
+use crate::kinds::{Configuration, Implied, Kind, SettingsOf};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::store::RunFolder;
@@ -56,7 +55,7 @@ pub static KIND: Kind = Kind {
 };
 
 /// Tables and expressions have a length of their own.
-fn implied(settings: &Settings) -> Result<Vec<(&'static str, Value)>> {
+fn implied(settings: &Settings) -> Result<Implied> {
     let n = TargetName::parse(&settings.text("target"))?.own_n()?;
     Ok(n.map(|n| ("n", n.into())).into_iter().collect())
 }
