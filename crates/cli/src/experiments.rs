@@ -8,9 +8,10 @@ use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
 use clap::Args;
 use pudica_lab::kinds::{KINDS, Kind, SettingDoc};
-use pudica_lab::recipe::builtin_names;
-use pudica_lab::store::{SweepFolder, SweepRun};
+use pudica_lab::recipe::{Plot, builtin_names};
+use pudica_lab::store::{SweepFolder, SweepRecord, SweepRun};
 use pudica_lab::{Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, estimate, execute, open};
+use pudica_report::Claim;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -70,16 +71,37 @@ Examples:
   pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first";
 
 /// Write the report of a folder of runs again, finished or not
+///
+/// With --x and --y it begins with one more figure. Their names are those of settings that vary (`model.d`) and of measures (`sharpness`),
+/// as in the columns of results.csv.
 #[derive(Args)]
-#[command(after_help = "Example:\n  pudica report runs/hahn/length-scaling-quick")]
+#[command(after_help = REPORT_EXAMPLES)]
 pub struct Report {
     /// A folder that `pudica run` wrote
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// The horizontal axis of one more figure
+    #[arg(long, value_name = "NAME", requires = "y")]
+    x: Option<String>,
+    /// The vertical axis of that figure
+    #[arg(long, value_name = "NAME", requires = "x")]
+    y: Option<String>,
+    /// What its colours tell
+    #[arg(long, value_name = "NAME", requires = "x")]
+    colour: Option<String>,
+    /// What its panels tell
+    #[arg(long, value_name = "NAME", requires = "x")]
+    panel: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  pudica report runs/hahn/length-scaling-quick
+  pudica report runs/width --x n --y sharpness --colour model.d
+  pudica report runs/hahn/tradeoff-quick --x param_norm --y blowup --colour n --panel target";
 
 /// Print every setting of a kind of experiment: its type, its default and what it means
 #[derive(Args)]
@@ -283,7 +305,7 @@ pub fn run(arguments: &Run) -> Outcome {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));
         return Ok(Ending::Interrupted);
     }
-    write_report(&folder, &progress)?;
+    write_report(&folder, &progress, &[])?;
     match tally.errors.len() {
         0 => Ok(Ending::Done),
         errors => Err(format!(
@@ -298,21 +320,49 @@ pub fn run(arguments: &Run) -> Outcome {
 
 /// Writes a report again.
 pub fn report(arguments: &Report) -> Outcome {
-    write_report(&arguments.folder, &Progress::new(arguments.json))?;
+    let Report { x, y, colour, panel, .. } = arguments;
+    let plot =
+        |(x, y): (&String, &String)| Plot { x: x.clone(), y: y.clone(), colour: colour.clone(), panel: panel.clone() };
+    let plots: Vec<Plot> = x.as_ref().zip(y.as_ref()).map(plot).into_iter().collect();
+    write_report(&arguments.folder, &Progress::new(arguments.json), &plots)?;
     Ok(Ending::Done)
 }
 
-fn write_report(folder: &Path, progress: &Progress) -> Result<(), Box<dyn Error>> {
-    let pudica_report::Report { page, figures, tally, damaged } = pudica_report::write(folder)?;
-    damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
+fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
+    let report = pudica_report::write_with(folder, plots)?;
+    let (page, figures, tally) = (report.page, report.figures, report.tally);
+    report.damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
     if !matches!(progress, Progress::Json) {
         let sweep = SweepFolder::open(folder)?;
         print_runs(Kind::find(&sweep.record().kind)?, &sweep.runs()?);
         print_tally(&tally);
+        print_claims(sweep.record(), &report.claims);
+        report.warnings.iter().for_each(|text| println!("note: {text}"));
         println!("report: {}", page.display());
     }
-    progress.notice(&Event::ReportWritten { page, figures, tally });
+    let verdicts = report.claims.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+    progress.notice(&Event::ReportWritten { page, figures, tally, verdicts });
     Ok(())
+}
+
+/// Published statements, and what the runs say about each.
+fn print_claims(record: &SweepRecord, claims: &[Claim]) {
+    if claims.is_empty() {
+        return;
+    }
+    println!("published, and here:");
+    for claim in claims {
+        println!("  {:<12} {}", claim.decision.words(), plain(&claim.question));
+        println!("  {:<12} {}", "", plain(&claim.evidence()));
+    }
+    if record.scale != "paper" || !record.overrides.is_empty() {
+        println!("  These are not the published settings: a smoke test, whose verdicts may be those of its size.");
+    }
+}
+
+/// A text without the marks of raised and lowered parts.
+fn plain(text: &str) -> String {
+    text.replace("^{", "^").replace("_{", "_").replace('}', "")
 }
 
 /// More runs than this are counted, not listed.

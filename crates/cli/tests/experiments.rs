@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{events, json, measures, printed, pudica, run_folders, text};
+use common::{events, json, measures, printed, pudica, refused, run_folders, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -64,6 +64,52 @@ fn a_sweep_ends_with_everything_in_its_folder_and_is_not_repeated() {
     assert!(pudica(folder.path(), &["report", "out"]).status.success());
 }
 
+/// The figure one wants: of a recipe, of a folder that is there, and refused where there is no such name.
+#[test]
+fn plots_are_asked_for_by_recipe_and_by_flags() {
+    let folder = folder();
+    let recipe =
+        TINY.replacen("[settings]", "plot = { x = \"n\", y = \"sharpness\", colour = \"target\" }\n[settings]", 1);
+    std::fs::write(folder.path().join("plot.toml"), &recipe).unwrap();
+    printed(folder.path(), &["run", "plot.toml", "train.steps=2", "--out", "out"]);
+    let figures = || -> Vec<String> {
+        let written = events(&printed(folder.path(), &["report", "out", "--json"]));
+        let figures = written[0]["figures"].as_array().unwrap().iter();
+        figures.map(|path| path.as_str().unwrap().trim_start_matches("out/figures/").to_string()).collect()
+    };
+    assert_eq!(figures()[0], "plot-1.svg");
+    let flags = ["--x", "param_norm", "--y", "blowup", "--colour", "n", "--panel", "target"];
+    let report = printed(folder.path(), &[&["report", "out"], &flags[..]].concat());
+    assert!(report.contains("report: out/report.html"));
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("Blowup against param norm") && page.contains("target = parity"));
+
+    let refusal = refused(folder.path(), &["report", "out", "--x", "n", "--y", "sharpnes"]);
+    assert!(refusal.contains("did you mean `sharpness`?") && refusal.contains("param_norm"), "{refusal}");
+    let refusal = refused(folder.path(), &["report", "out", "--x", "d", "--y", "sharpness"]);
+    assert!(refusal.contains("did you mean `model.d`?"), "{refusal}");
+    let refusal = refused(folder.path(), &["report", "out", "--x", "n"]);
+    assert!(refusal.contains("--y"), "{refusal}");
+    std::fs::write(folder.path().join("wrong.toml"), recipe.replace("sharpness\"", "sharpnes\"")).unwrap();
+    let refusal = refused(folder.path(), &["show", "wrong.toml"]);
+    assert!(refusal.contains("no y `sharpnes`; did you mean `sharpness`?"), "{refusal}");
+}
+
+/// A recipe of the papers ends with its verdicts; somebody's own has none.
+#[test]
+fn verdicts_end_a_run() {
+    let folder = folder();
+    let quick = ["run", "hahn/length-scaling", "train.steps=2", "n=4,5", "seed=0..2", "--out", "out"];
+    let output = printed(folder.path(), &quick);
+    assert!(output.contains("published, and here:") && output.contains("Do PARITY's minima get sharper"), "{output}");
+    assert!(output.contains("cannot tell") && output.contains("not the published settings"), "{output}");
+    let written = events(&printed(folder.path(), &["report", "out", "--json"]));
+    let verdicts = written[0]["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts[0]["verdict"], "cannot_tell");
+    assert_eq!(json(&folder.path().join("out/summary.json"))["verdicts"], written[0]["verdicts"]);
+    assert!(!printed(folder.path(), &["run", "tiny.toml", "train.steps=2"]).contains("published"));
+}
+
 /// An own function, from its file to its page.
 #[test]
 fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
@@ -107,12 +153,11 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     let again = printed(folder.path(), &[&arguments[..], &["--json"]].concat());
     assert_eq!(events(&again)[0]["finished"], 6);
     std::fs::write(&table, "01101000").unwrap();
-    let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
-    let sentence = refused(&arguments);
+    let sentence = refused(folder.path(), &arguments);
     assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
     std::fs::remove_file(&table).unwrap();
     for command in ["run", "show"] {
-        let sentence = refused(&[command, "own.toml"]);
+        let sentence = refused(folder.path(), &[command, "own.toml"]);
         assert!(sentence.contains("target: cannot read my own.txt: No such file or directory"), "{sentence}");
     }
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");

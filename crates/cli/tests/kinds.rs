@@ -32,7 +32,7 @@ const KINDS: [(&str, &str, &str, &str); 5] = [
         "tokens",
         "length = 20\ntrain = { set_size = 20, batch = 10, epochs = 2 }\neval.sequences = 10\nmeasure = { every = 1, simulated = 50 }",
         "grid.data = ['3:5:1:16:59', '1:7:7:10:75']",
-        "Tables 1 and 3",
+        "predictors that use one kind of token",
     ),
     ("spectra", "dim = 4\nwidth = 4\nheads = 2", "grid.architecture = ['relu', 'lstm']", "degree"),
 ];
@@ -97,9 +97,18 @@ fn an_own_recipe_of_every_kind_is_shown_run_reported_and_not_repeated() {
                 && place("seconds") < place("device")
         );
         assert_eq!(table.lines().count(), 3, "{kind}");
+        // Whatever is measured can be plotted: its name is among those that the kind knows.
+        let known = pudica_lab::Kind::find(kind).unwrap().measures;
+        let is_known = |name: &str| {
+            known.iter().any(|own| own.strip_suffix('*').map_or(*own == name, |beginning| name.starts_with(beginning)))
+        };
         for (_, measures, ..) in numbers(folder.path(), kind) {
-            assert!(!measures.as_object().unwrap().is_empty(), "{kind}");
+            let names: Vec<&String> = measures.as_object().unwrap().keys().collect();
+            assert!(!names.is_empty(), "{kind}");
+            let unknown = names.iter().find(|name| !name.ends_with("_std_error") && !is_known(name));
+            assert!(unknown.is_none(), "{kind}: {unknown:?}");
         }
+        assert!(page.contains("All runs") && page.contains("href=\"runs/"), "{kind}");
         let run = std::fs::read_dir(out.join("runs")).unwrap().next().unwrap().unwrap().path();
         let record = &json(&run.join("summary.json"))["made_by"];
         for name in ["program", "dtype", "engine", "instruction_set"] {

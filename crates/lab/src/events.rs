@@ -90,6 +90,9 @@ pub enum Event {
         figures: Vec<PathBuf>,
         /// How the runs stand.
         tally: Tally,
+        /// What was published, and what the runs say about it; nothing where nothing was.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        verdicts: Vec<Value>,
     },
 }
 

@@ -1,7 +1,8 @@
-//! What a report says: figures, tables, the statistics behind them, and how numbers are written.
+//! What a report says: figures, tables, claims, the statistics behind them, and how numbers are written.
 
 use serde_json::{Map, Value};
 
+use crate::claims::Claim;
 use crate::figure::Figure;
 use crate::published::trend;
 pub use crate::table::{Cell, Spread, Table, head, plain, row, with_count, with_error, with_interval};
@@ -13,6 +14,10 @@ pub struct Findings {
     pub figures: Vec<Drawn>,
     /// Below the figures.
     pub tables: Vec<Table>,
+    /// What was published, and what the runs say about it; the first is the question of the whole page.
+    pub claims: Vec<Claim>,
+    /// What a reader must know before believing a number.
+    pub warnings: Vec<String>,
     /// The statistics behind them, for summary.json.
     pub summary: Map<String, Value>,
     /// What the scale of a built-in recipe means.
@@ -31,7 +36,7 @@ impl Default for ScaleWords {
     fn default() -> Self {
         ScaleWords {
             paper: "The published settings, nothing changed.",
-            other: "Small networks and short inputs, chosen to show the effect on two CPU cores in minutes: compare trends with the published ones, not absolute values.",
+            other: "A smoke test: small networks and short inputs, chosen to show the effect on two CPU cores in minutes. Where it disagrees with the paper, that may be its size.",
         }
     }
 }
@@ -40,7 +45,9 @@ impl Default for ScaleWords {
 pub struct Drawn {
     /// File name without extension: `fig5`.
     pub file: String,
-    /// `Figure 5`, or a name where the paper has none.
+    /// The published figure it repeats: `Figure 5`; empty where there is none.
+    pub number: String,
+    /// What it shows, in a few words.
     pub title: String,
     /// What is drawn.
     pub caption: String,
@@ -51,17 +58,30 @@ pub struct Drawn {
 }
 
 impl Findings {
-    /// Adds a figure, with what was published about it.
-    pub fn draw(&mut self, file: &str, title: &str, caption: &str, figure: Figure) {
-        self.figures.push(Drawn::new(file, title, caption, trend(file), figure));
+    /// Adds a figure of the papers, with what was published about it.
+    pub fn draw(&mut self, file: &str, number: &str, title: &str, caption: &str, figure: Figure) {
+        let drawn = Drawn::new(file, title, caption, trend(file), figure);
+        self.figures.push(Drawn { number: number.into(), ..drawn });
     }
 }
 
 impl Drawn {
     /// A figure, its caption and what was published.
     pub fn new(file: &str, title: &str, caption: &str, published: &str, figure: Figure) -> Drawn {
-        Drawn { file: file.into(), title: title.into(), caption: caption.into(), published: published.into(), figure }
+        Drawn {
+            file: file.into(),
+            number: String::new(),
+            title: title.into(),
+            caption: caption.into(),
+            published: published.into(),
+            figure,
+        }
     }
+}
+
+/// "1 run", "7 runs".
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number for people: four significant digits, powers of ten where they help.
@@ -80,9 +100,4 @@ pub fn number(value: f64) -> String {
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         format!("{digits}·10^{{{exponent}}}").replace('-', "−")
     }
-}
-
-/// "1 run", "7 runs".
-pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

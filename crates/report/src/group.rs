@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pudica_statistics::{Mean, mean};
+use pudica_statistics::{Mean, Range, mean};
 use serde_json::{Map, Value};
 
 use crate::figure::colour::{PALETTE, point};
@@ -94,17 +94,31 @@ impl<'a> Group<'a> {
         averaged(self.runs.iter().filter_map(|run| run.estimate(name)))
     }
 
+    /// The same for people: with an interval inside what the quantity can be, and an upper limit where nothing was seen.
+    pub fn shown(&self, name: &str) -> Option<Mean> {
+        self.value(name).map(|mean| self.possible(name, mean))
+    }
+
+    /// A mean of a quantity with an interval that can be true.
+    pub fn possible(&self, name: &str, mean: Mean) -> Mean {
+        let mean = mean.within(range_of(name));
+        match (name, mean.mean) {
+            ("sensitivity", 0.0) => mean.of_cases(self.runs.iter().filter_map(|run| run.touches()).sum()),
+            _ => mean,
+        }
+    }
+
     /// A number that does not depend on the seed.
     pub fn same(&self, name: &str) -> Option<Mean> {
         self.runs.iter().find_map(|run| run.estimate(name))
     }
 
-    /// The mean over runs of a logged quantity, wherever on the axis `x` all of them have it.
+    /// The mean over runs of a logged quantity, wherever on the axis `x` all of them have it, with intervals that can be true.
     pub fn curve(&self, x: &str, name: &str) -> Vec<(f64, Mean)> {
         let curves: Vec<Vec<(f64, Mean)>> = self.runs.iter().map(|run| run.curve(x, name).collect()).collect();
         let at = |at: f64| {
             let values = curves.iter().map(|curve| curve.iter().find(|(x, _)| *x == at).map(|(_, value)| *value));
-            averaged(values.collect::<Option<Vec<_>>>()?).map(|mean| (at, mean))
+            averaged(values.collect::<Option<Vec<_>>>()?).map(|mean| (at, self.possible(name, mean)))
         };
         curves[0].iter().filter_map(|(x, _)| at(*x)).collect()
     }
@@ -128,19 +142,58 @@ impl<'a> Group<'a> {
 
     /// A line through means with a band of their intervals, and a symbol at each.
     pub fn marks(&self, curve: &[(f64, Mean)]) -> Vec<Mark> {
-        let points = curve.iter().map(|(x, mean)| Point::mean(*x, mean, self.label.as_str()));
-        let [band, line] = band_and_line(curve, self.colour(), 1);
-        vec![band, line, Mark::points(points, self.symbol().sized(2.4))]
+        let [band, line] = band_and_line(curve, self.colour(), 1, 0);
+        vec![band, line, self.symbols(curve)]
+    }
+
+    /// The same where the line may go back and forth, so that a band would cross itself: an interval at each symbol.
+    pub fn path(&self, curve: &[(f64, Mean)]) -> Vec<Mark> {
+        let bars = curve.iter().filter(|(_, mean)| tells(mean)).map(|(x, mean)| (*x, mean.low, mean.high)).collect();
+        let [_, line] = band_and_line(curve, self.colour(), 1, 0);
+        let style = Style::line(self.colour()).faint(0.35);
+        vec![Mark::Intervals { points: bars, style }, line, self.symbols(curve)]
+    }
+
+    fn symbols(&self, curve: &[(f64, Mean)]) -> Mark {
+        Mark::points(curve.iter().map(|(x, mean)| Point::mean(*x, mean, self.label.as_str())), self.symbol().sized(2.4))
     }
 }
 
-/// A line through means, and a band of the intervals of those over at least so many runs, interrupted elsewhere.
-pub fn band_and_line(curve: &[(f64, Mean)], colour: &str, at_least: usize) -> [Mark; 2] {
+/// Whether an interval is drawn. One from two runs says nothing and would set the scale.
+fn tells(mean: &Mean) -> bool {
+    mean.low < mean.high && mean.count != 2
+}
+
+/// A line through means and a band of their intervals: interrupted where fewer than `at_least` runs are behind one, faint where more than
+/// half of `planned` runs are missing.
+pub fn band_and_line(curve: &[(f64, Mean)], colour: &str, at_least: usize, planned: usize) -> [Mark; 2] {
     let style = Style::line(colour);
-    let interval = |mean: &Mean| (mean.low < mean.high && mean.count >= at_least).then_some((mean.low, mean.high));
-    let points: Vec<Point> =
-        curve.iter().map(|(x, mean)| Point { interval: interval(mean), ..(*x, mean.mean).into() }).collect();
+    let interval = |mean: &Mean| (tells(mean) && mean.count >= at_least).then_some((mean.low, mean.high));
+    let point = |(x, mean): &(f64, Mean)| Point {
+        interval: interval(mean),
+        few: 2 * mean.count < planned,
+        ..(*x, mean.mean).into()
+    };
+    let points: Vec<Point> = curve.iter().map(point).collect();
     [Mark::band(&points, style.clone().faint(0.15)), Mark::line(points, style)]
+}
+
+/// What a quantity can be, by its name.
+pub fn range_of(name: &str) -> Range {
+    let fractions = ["sensitivity", "shpred", "sites"];
+    let beginnings = ["accuracy_", "adversarial_", "corruptions.", "attention_"];
+    let endings = ["accuracy", "_fraction"];
+    let positive = ["shop", "shop_l2", "blowup", "param_norm", "weight_norm"];
+    if fractions.contains(&name)
+        || beginnings.iter().any(|part| name.starts_with(part))
+        || endings.iter().any(|part| name.ends_with(part))
+    {
+        Range::Fraction
+    } else if positive.contains(&name) || name == "loss" || name.ends_with("_loss") {
+        Range::Positive
+    } else {
+        Range::Any
+    }
 }
 
 /// The names of all measures taken at the end of any run that begin so, without those of standard errors.
@@ -184,5 +237,35 @@ mod tests {
         let (several, one) = (groups[0].value("loss").unwrap(), groups[1].value("loss").unwrap());
         assert_eq!((several.mean, several.std_error, several.count), (3.0, 1.0, 2));
         assert_eq!((one.mean, one.high, one.count), (0.0, 0.98, 1));
+    }
+
+    #[test]
+    fn bands_need_three_runs_and_lines_tell_where_most_are_missing() {
+        let mean = |count| Mean { mean: 0.5, std_error: 0.1, low: 0.3, high: 0.7, count };
+        let curve = [(1.0, mean(3)), (2.0, mean(2)), (3.0, mean(4)), (4.0, mean(1))];
+        let [band, line] = band_and_line(&curve, "black", 3, 6);
+        let Mark::Band { points, .. } = band else { panic!("{band:?}") };
+        assert_eq!(points.iter().map(|(_, low, _)| low.is_nan()).collect::<Vec<_>>(), [false, true, false, true]);
+        let Mark::Line { points, .. } = line else { panic!("{line:?}") };
+        assert_eq!(points.iter().map(|point| point.few).collect::<Vec<_>>(), [false, true, false, true]);
+        // Where single runs have errors of their own, these are drawn; an interval from two runs never is.
+        let [band, _] = band_and_line(&curve, "black", 1, 0);
+        let Mark::Band { points, .. } = band else { panic!("{band:?}") };
+        assert_eq!(points.iter().map(|(_, low, _)| low.is_nan()).collect::<Vec<_>>(), [false, true, false, false]);
+    }
+
+    #[test]
+    fn names_tell_what_a_quantity_can_be() {
+        for name in
+            ["sensitivity", "test_accuracy", "corruptions.fog", "attention_sparse", "train_largest_class_fraction"]
+        {
+            assert_eq!(range_of(name), Range::Fraction, "{name}");
+        }
+        for name in ["eval_loss", "loss", "blowup", "param_norm", "shop"] {
+            assert_eq!(range_of(name), Range::Positive, "{name}");
+        }
+        for name in ["sharpness", "average_sensitivity", "sensitivity_fall_half", "alignment_sparse", "hessian_trace"] {
+            assert_eq!(range_of(name), Range::Any, "{name}");
+        }
     }
 }

@@ -3,23 +3,29 @@
 //! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables (`run`, `group`,
 //! `sweep`); what an experiment shows is one function of `layouts`, and what was published stands in `published`.
 
+mod claims;
+mod constant;
 mod figure;
 mod findings;
 mod group;
 mod layouts;
 mod page;
+mod plot;
 mod published;
 mod run;
 mod sweep;
 mod table;
 mod typeset;
+mod verdicts;
 
 use std::path::{Path, PathBuf};
 
+use pudica_lab::recipe::Plot;
 use pudica_lab::store::write_bytes;
-use pudica_lab::{Error, Result, SweepFolder, Tally, write_results};
-use serde_json::Value;
+use pudica_lab::{Error, Kind, Result, SweepFolder, Tally, write_results};
+use serde_json::{Value, json};
 
+pub use claims::{Claim, Decision};
 pub use layouts::layouts;
 
 use findings::Drawn;
@@ -34,12 +40,21 @@ pub struct Report {
     pub figures: Vec<PathBuf>,
     /// How the runs of the sweep stand.
     pub tally: Tally,
+    /// What was published, and what the runs say about it.
+    pub claims: Vec<Claim>,
+    /// What a reader must know before believing a number.
+    pub warnings: Vec<String>,
     /// Runs left out because their files were cut after they had ended: a sentence each.
     pub damaged: Vec<String>,
 }
 
 /// Writes the tables of results, `summary.json`, `figures/` and `report.html` into a sweep folder.
 pub fn write(folder: &Path) -> Result<Report> {
+    write_with(folder, &[])
+}
+
+/// The same with further figures, beside those that the recipe's `plot` asks for.
+pub fn write_with(folder: &Path, plots: &[Plot]) -> Result<Report> {
     let stored = SweepFolder::open(folder)?;
     let runs = stored.runs()?;
     let damaged = runs.iter().filter_map(|run| {
@@ -47,17 +62,37 @@ pub fn write(folder: &Path) -> Result<Report> {
         Some(format!("run {id} ({label}) is left out: {damage}; the command that made it makes it again"))
     });
     let damaged = damaged.collect();
-    write_results(folder, stored.record(), &runs)?;
-    let sweep = Sweep::read(stored.record().clone(), runs)?;
-    let findings = layouts::findings(&sweep);
+    let record = stored.record().clone();
+    write_results(folder, &record, &runs)?;
+    let sweep = Sweep::read(record, runs)?;
+    check(&sweep, plots)?;
+    let plots = [plots.to_vec(), layouts::plots(&sweep)].concat();
+    let findings = layouts::findings(&sweep, &plots);
 
     let mut summary = sweep.heading();
     summary.extend(findings.summary.clone());
+    if !findings.claims.is_empty() {
+        summary.insert("verdicts".into(), json!(findings.claims));
+    }
+    if !findings.warnings.is_empty() {
+        summary.insert("warnings".into(), json!(findings.warnings));
+    }
     write_bytes(&folder.join("summary.json"), format!("{:#}\n", Value::from(summary)).as_bytes())?;
     let figures = write_figures(folder, &findings.figures)?;
     let page = folder.join("report.html");
     write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
-    Ok(Report { page, figures, tally: sweep.tally(), damaged })
+    Ok(Report { page, figures, tally: sweep.tally(), claims: findings.claims, warnings: findings.warnings, damaged })
+}
+
+/// Refuses figures of what no run has.
+fn check(sweep: &Sweep, plots: &[Plot]) -> Result<()> {
+    let settings: Vec<String> = sweep.runs.iter().flat_map(|run| run.settings.keys()).cloned().collect();
+    let settings = sweep::different(settings.into_iter());
+    let mut measures = group::measure_names(sweep.runs.iter(), "");
+    if measures.is_empty() {
+        measures = Kind::find(&sweep.record.kind)?.measures.to_vec();
+    }
+    plots.iter().try_for_each(|plot| plot.check_names(&settings, &measures)).map_err(Error::Other)
 }
 
 /// Writes figures as SVG and PNG and their numbers as CSV under `folder`/figures; returns the SVGs.

@@ -5,11 +5,13 @@ use std::fmt::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::claims::Claim;
 use crate::figure::png::{BOLD, REGULAR};
 use crate::findings::{Drawn, Findings, ScaleWords, Table};
 use crate::run::Run;
 use crate::sweep::Sweep;
 use crate::typeset::{escape, html};
+use crate::verdicts;
 
 const STYLE: &str = include_str!("page.css");
 /// Makes tables sortable and filterable.
@@ -29,17 +31,17 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
     );
     let _ = writeln!(
         page,
-        "<header><p class=\"source\">{}</p><h1>{}</h1><p class=\"about\">{}</p><p><span class=\"badge {}\">{} scale</span> {}</p></header>",
+        "<header><p class=\"source\">{}</p><h1>{}</h1>{}<p><span class=\"badge {}\">{} scale</span> {}</p></header>",
         html(&record.source),
         html(&record.title),
-        html(&record.about),
+        verdicts::head(sweep, findings),
         if sweep.is_as_published() { "paper" } else { "quick" },
         escape(&record.scale),
         scale_words(sweep, &findings.scale)
     );
     let counts = counts(sweep).into_iter().map(|(count, what)| format!("<div><b>{count}</b> {what}</div>"));
     let _ = writeln!(page, "<div class=\"counts\">{}</div>", counts.collect::<String>());
-    findings.figures.iter().for_each(|drawn| page += &figure(drawn));
+    findings.figures.iter().for_each(|drawn| page += &figure(drawn, &findings.claims));
     page.extend(findings.tables.iter().map(Table::html));
     page += &problems(&sweep.runs);
     let row = |(key, values): (&str, String)| format!("<tr><th>{}</th><td>{}</td></tr>", escape(key), escape(&values));
@@ -95,7 +97,7 @@ fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
 }
 
 /// A figure with its caption, and links to its files.
-fn figure(drawn: &Drawn) -> String {
+fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
     let file = escape(&drawn.file);
     let mut figure = format!(
         "<figure id=\"{file}\">{}<figcaption><b>{}.</b> {}",
@@ -103,9 +105,7 @@ fn figure(drawn: &Drawn) -> String {
         html(&drawn.title),
         html(&drawn.caption)
     );
-    if !drawn.published.is_empty() {
-        let _ = write!(figure, "<span class=\"published\"><b>Published:</b> {}</span>", html(&drawn.published));
-    }
+    figure += &verdicts::beside(drawn, claims);
     let _ = write!(
         figure,
         "</figcaption><p class=\"files\"><a href=\"figures/{file}.csv\">data (CSV)</a> <a href=\"figures/{file}.svg\">SVG</a> \

@@ -54,13 +54,12 @@ pub fn in_figure_2(task: [usize; 4]) -> bool {
 pub fn trend(figure: &str) -> &'static str {
     match figure {
         "fig1" => {
-            "PARITY's sharpness rises steadily with n (slope 0.05 a bit) and comes near 1 at n = 30; MAJORITY's stays orders of magnitude lower."
+            "PARITY's sharpness rises steadily with n (slope 0.05 per bit) and comes near 1 at n = 30; MAJORITY's stays orders of magnitude lower."
         }
         "fig5" => {
             "PARITY's sharpness rises towards 1; MAJORITY's rises slightly, FIRST's and MEAN's barely or not at all (Table 2)."
         }
         "fig6" => "On one scale, only PARITY leaves the bottom of the panel.",
-        "measures" => "Not a published figure: the two other measures of the same runs.",
         "fig7" => "MAJORITY's sharpness rises up to n = 512; FIRST and MEAN show no trend.",
         "fig8" => "On one scale, MAJORITY rises above FIRST and MEAN.",
         "fig2" => {
@@ -85,7 +84,7 @@ pub fn trend(figure: &str) -> &'static str {
         }
         "fig15" => "Sharpness on the training strings alone is almost the same as on all strings.",
         "constructions" => {
-            "Not a published figure. Theorem 6: for PARITY the limit of sharpness is at least 1, whatever the weights, as long as they stay bounded."
+            "Theorem 6: for PARITY the limit of sharpness is at least 1, whatever the weights, as long as they stay bounded."
         }
         "fig2-tokens" => {
             "Left: OOD accuracy drops to 0, alignment with the sparse direction is close to 1 and attention is highest on sparse tokens. Right: OOD accuracy stays high, alignment with the frequent direction is close to 1 and attention is highest on frequent tokens."

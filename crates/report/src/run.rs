@@ -56,6 +56,35 @@ impl Run {
         self.settings.get(key).and_then(Value::as_f64)
     }
 
+    /// A setting or else a measure as a number.
+    pub fn quantity(&self, name: &str) -> Option<f64> {
+        match self.settings.get(name) {
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(setting) => setting.as_f64(),
+            None => self.value(name),
+        }
+    }
+
+    /// Some of its settings for people: `d 16, embed add`.
+    pub fn words(&self, keys: &[String]) -> String {
+        let word = |key: &String| format!("{} {}", key.rsplit('.').next().unwrap_or(key), self.text(key));
+        keys.iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
+    /// How it ended, in a word or two.
+    pub fn outcome(&self) -> &'static str {
+        match &self.summary {
+            None => "not finished yet",
+            Some(summary) => match (summary.outcome, summary.converged) {
+                (Outcome::Finished, true) if self.is_constant() => "finished, constant",
+                (Outcome::Finished, true) => "finished",
+                (Outcome::Finished, false) => "not converged",
+                (Outcome::Failed, _) => "failed",
+                (Outcome::Skipped, _) => "skipped",
+            },
+        }
+    }
+
     /// Whether it was trained and measured to its end.
     pub fn is_finished(&self) -> bool {
         self.summary.as_ref().is_some_and(|summary| summary.outcome == Outcome::Finished)
@@ -107,6 +136,17 @@ impl Run {
     pub fn logged<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         let names = self.lines.columns.keys().map(String::as_str).filter(move |name| name.starts_with(prefix));
         names.filter(move |name| !name.ends_with(STD_ERROR) && self.lines.last(name).is_some())
+    }
+
+    /// How often inputs were touched to measure its sensitivity. Texts differ in their number of tokens: of those, one touch per draw counts.
+    pub fn touches(&self) -> Option<u64> {
+        let is_text = self.number("model.length").is_some_and(|length| length > 0.0);
+        let sites = if is_text { 1 } else { self.profile("sites").len().max(1) };
+        Some(
+            self.value("sensitivity_inputs")? as u64
+                * self.number("measure.draws").unwrap_or(1.0) as u64
+                * sites as u64,
+        )
     }
 
     /// The logged curve of a quantity over another, such as `epoch`.

@@ -1,8 +1,11 @@
 //! A sweep as layouts see it: runs that count, and why others do not.
 
-use pudica_lab::Result;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
 use pudica_lab::events::Tally;
 use pudica_lab::store::{SweepRecord, SweepRun};
+use pudica_lab::{Kind, Result};
 use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
@@ -31,6 +34,19 @@ impl Sweep {
     /// Whether this is the published experiment, nothing changed.
     pub fn is_as_published(&self) -> bool {
         self.is_builtin() && self.record.scale == "paper" && self.record.overrides.is_empty()
+    }
+
+    /// The title of a figure or table: as that of the published one for a built-in recipe, on its own for somebody's own.
+    pub fn titled(&self, number: &str, title: &str) -> String {
+        if number.is_empty() || !self.is_builtin() {
+            return title.into();
+        }
+        let mut letters = title.chars();
+        let title: String = letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect();
+        match self.record.overrides.is_empty() {
+            true => format!("{number}: {title}"),
+            false => format!("{number} with other settings: {title}"),
+        }
     }
 
     /// The finished runs, converged or not.
@@ -65,7 +81,46 @@ impl Sweep {
 
     /// The different numbers of a setting among all runs, in the order of first appearance.
     pub fn numbers(&self, key: &str) -> Vec<f64> {
-        different(self.runs.iter().filter_map(|run| run.number(key)))
+        different_numbers(self.runs.iter().filter_map(|run| run.number(key)))
+    }
+
+    /// The settings that were swept, seeds aside: those that name runs first. One that another of them determines is left out, as the width of
+    /// the only perceptron among other networks.
+    pub fn axes(&self) -> Vec<String> {
+        let naming = Kind::find(&self.record.kind).map_or(&[][..], |kind| kind.naming);
+        let keys = self.runs.first().into_iter().flat_map(|run| run.settings.keys());
+        let swept = |key: &&String| self.record.swept.is_empty() || self.record.swept.contains(key);
+        let mut keys: Vec<&String> =
+            keys.filter(|key| !is_seed(key)).filter(swept).filter(|key| self.texts(key).len() > 1).collect();
+        keys.sort_by_key(|key| naming.iter().position(|name| name == *key).unwrap_or(naming.len())); // stable
+        let mut axes: Vec<String> = Vec::new();
+        for key in keys {
+            if !axes.iter().any(|axis| self.determines(axis, key)) {
+                axes.push(key.clone());
+            }
+        }
+        axes
+    }
+
+    /// Whether all runs that are equal in one setting are equal in another.
+    fn determines(&self, one: &str, other: &str) -> bool {
+        let pairs = different(self.runs.iter().map(|run| (run.text(one), run.text(other))));
+        pairs.len() == self.texts(one).len()
+    }
+
+    /// The axes beside those that a layout shows by itself.
+    pub fn other_axes(&self, shown: &[&str]) -> Vec<String> {
+        self.axes().into_iter().filter(|axis| !shown.contains(&axis.as_str())).collect()
+    }
+
+    /// The most runs that have begun in one cell of the axes: how many there should be in each.
+    pub fn runs_per_cell(&self) -> usize {
+        let axes = self.axes();
+        let mut cells: HashMap<Vec<String>, usize> = HashMap::new();
+        for run in &self.runs {
+            *cells.entry(axes.iter().map(|axis| run.text(axis)).collect()).or_default() += 1;
+        }
+        cells.into_values().max().unwrap_or(0)
     }
 
     /// How the runs stand.
@@ -110,19 +165,25 @@ impl Sweep {
     }
 }
 
-fn different<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut values = Vec::new();
-    for value in all {
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
+/// Whether a setting only names random choices.
+fn is_seed(key: &str) -> bool {
+    key.rsplit('.').next().is_some_and(|last| last == "seed" || last.ends_with("_seed"))
+}
+
+/// Values in the order of first appearance, each once.
+pub fn different<T: Eq + Hash + Clone>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    all.filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// Numbers in the order of first appearance, each once.
+pub fn different_numbers(all: impl Iterator<Item = f64>) -> Vec<f64> {
+    different(all.map(f64::to_bits)).into_iter().map(f64::from_bits).collect()
 }
 
 /// The mean of a measure over the runs at each number of a setting, in rising order.
 pub fn means_by(runs: &[&Run], key: &str, measure: &str) -> Vec<(f64, Mean)> {
-    let mut numbers = different(runs.iter().filter_map(|run| run.number(key)));
+    let mut numbers = different_numbers(runs.iter().filter_map(|run| run.number(key)));
     numbers.sort_by(f64::total_cmp);
     let values = |number: f64| -> Vec<f64> {
         let own = runs.iter().filter(|run| run.number(key) == Some(number));

@@ -277,6 +277,10 @@ impl Cell {
                 _ => format!(">{}", html(text)),
             },
             Cell::Link { text, to } => format!("><a href=\"{}\">{}</a>", escape(to), html(text)),
+            // Nothing was seen of what cannot be less than nothing: an upper limit.
+            Cell::Number { value: 0.0, spread: Spread::Interval(0.0, high), .. } => {
+                format!(" class=\"n\" data-v=\"0\">&lt; {}", html(&format.write(*high)))
+            }
             Cell::Number { value, spread, runs } => {
                 let write = |value: f64| html(&format.write(value));
                 let spread = match spread {
@@ -325,6 +329,8 @@ mod tests {
         assert_eq!(Cell::from("a < b").html(format, true), ">a &lt; b");
         assert_eq!(Cell::from(f64::NAN).html(format, true), " class=\"n\">–");
         assert_eq!(Cell::run("seed=0", "abc").html(format, true), "><a href=\"runs/abc/\">seed=0</a>");
+        let none = Mean { mean: 0.0, std_error: 0.0, low: 0.0, high: 0.00597, count: 1 };
+        assert_eq!(with_interval(Some(none)).html(Format::Decimals(4), true), " class=\"n\" data-v=\"0\">&lt; 0.0060");
         let mean = Mean { mean: 0.5, std_error: 0.1, low: 0.3, high: 0.7, count: 4 };
         assert_eq!(
             with_count(Some(mean)).html(format, true),

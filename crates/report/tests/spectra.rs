@@ -45,7 +45,7 @@ fn make_up(folder: &Path) {
             }
         }
     }
-    begin_by_hand("spectra", "", &runs, folder).iter().for_each(finish);
+    begin_by_hand("vasudeva/spectra", "spectra", "", &runs, folder).iter().for_each(finish);
 }
 
 #[test]

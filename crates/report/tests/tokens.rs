@@ -37,7 +37,7 @@ fn make_up(folder: &Path) {
         })
     };
     let runs: Vec<Value> = [0, 1].iter().flat_map(|seed| DATA.map(|data| settings(data, *seed))).collect();
-    let runs = begin_by_hand("tokens", "tokens", &runs, folder);
+    let runs = begin_by_hand("vasudeva/synthetic", "tokens", "tokens", &runs, folder);
     let (last, others) = runs.split_last().unwrap();
     for run in others {
         run.log([0, 2, 4].map(|epoch| line(run, epoch)));

@@ -34,7 +34,7 @@ pub fn spearman(points: &[(f64, f64)]) -> Option<Correlation> {
     let finite = points.iter().all(|(x, y)| x.is_finite() && y.is_finite());
     let mut found = correlation(&ranked, |r| 1.0 + r * r / 2.0).filter(|_| finite)?;
     if points.len() <= FEW {
-        found.p = share_of_orders(&ranked, found.r);
+        found.p = share_of_orders(&ranked, |r| r.abs() >= found.r.abs() - 1e-12);
     }
     if points.len() > 3 && found.r.abs() > 1.0 - 1e-12 {
         // Few points are soon in order. The end of the interval away from 1 is that of the next lower correlation ranks can have.
@@ -49,20 +49,49 @@ pub fn spearman(points: &[(f64, f64)]) -> Option<Correlation> {
 /// Up to so many points all orders are tried, 5,040 of them: p by Student's distribution is far off for few ranks.
 const FEW: usize = 7;
 
-/// The share of the orders of the second ranks whose correlation with the first is at least as strong as `r`.
-fn share_of_orders(ranked: &[(f64, f64)], r: f64) -> f64 {
+/// The share of the orders of the second ranks whose correlation with the first is one of those `counted`.
+fn share_of_orders(ranked: &[(f64, f64)], counted: impl Fn(f64) -> bool) -> f64 {
     let mean = (ranked.len() + 1) as f64 / 2.0;
     let first: Vec<f64> = ranked.iter().map(|(x, _)| x - mean).collect();
     let mut second: Vec<f64> = ranked.iter().map(|(_, y)| y - mean).collect();
     let size = |ranks: &[f64]| ranks.iter().map(|rank| rank * rank).sum::<f64>().sqrt();
     let sizes = size(&first) * size(&second);
-    let (mut strong, mut all) = (0u32, 0u32);
+    let (mut found, mut all) = (0u32, 0u32);
     for_each_order(&mut second, 0, &mut |second| {
         let product: f64 = first.iter().zip(second).map(|(x, y)| x * y).sum();
         all += 1;
-        strong += u32::from((product / sizes).abs() >= r.abs() - 1e-12);
+        found += u32::from(counted(product / sizes));
     });
-    f64::from(strong) / f64::from(all)
+    f64::from(found) / f64::from(all)
+}
+
+/// How well the order of some things agrees with one that was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Order {
+    /// Spearman's correlation of the two orders: 1 if they are the same, -1 if one is the other's reverse.
+    pub rho: f64,
+    /// The share of all orders that agree with the expected one at least as well.
+    pub as_good: f64,
+    /// The share of all orders that agree with it at most as well.
+    pub as_bad: f64,
+    /// How many things are in order.
+    pub points: usize,
+}
+
+/// How well the second numbers are in the order of the first; by all orders of up to seven, by Student's distribution of more. `None` as for
+/// [`spearman`].
+pub fn order(points: &[(f64, f64)]) -> Option<Order> {
+    let found = spearman(points)?;
+    let ranks = |of: fn(&(f64, f64)) -> f64| ranks(&points.iter().map(of).collect::<Vec<_>>());
+    let ranked: Vec<(f64, f64)> = ranks(|point| point.0).into_iter().zip(ranks(|point| point.1)).collect();
+    let (as_good, as_bad) = match points.len() {
+        0..=FEW => {
+            (share_of_orders(&ranked, |r| r >= found.r - 1e-12), share_of_orders(&ranked, |r| r <= found.r + 1e-12))
+        }
+        _ if found.r > 0.0 => (found.p / 2.0, 1.0 - found.p / 2.0),
+        _ => (1.0 - found.p / 2.0, found.p / 2.0),
+    };
+    Some(Order { rho: found.r, as_good, as_bad, points: points.len() })
 }
 
 /// Visits all orders of what is from `fixed` on.
@@ -133,6 +162,22 @@ mod tests {
             spearman(&points).unwrap(),
             [0.8024095954818835, 0.01654072280067719, 0.09724952080373263, 0.971206496401254],
         );
+    }
+
+    #[test]
+    fn an_order_is_as_likely_as_counting_says() {
+        let points = |second: [f64; 4]| [1.0, 2.0, 3.0, 4.0].into_iter().zip(second).collect::<Vec<_>>();
+        let same = order(&points([10.0, 20.0, 30.0, 40.0])).unwrap();
+        assert!((same.as_good - 1.0 / 24.0).abs() < 1e-12 && same.as_bad == 1.0);
+        // The same, and three with two neighbours exchanged, are at least as good.
+        let near = order(&points([10.0, 20.0, 40.0, 30.0])).unwrap();
+        assert!((near.rho - 0.8).abs() < 1e-12 && (near.as_good - 4.0 / 24.0).abs() < 1e-12, "{near:?}");
+        let reverse = order(&points([4.0, 3.0, 2.0, 1.0])).unwrap();
+        assert!(reverse.as_good == 1.0 && (reverse.as_bad - 1.0 / 24.0).abs() < 1e-12);
+        let many: Vec<(f64, f64)> = (0..9).map(|i| (f64::from(i), f64::from(i * i % 11))).collect();
+        let (found, p) = (order(&many).unwrap(), spearman(&many).unwrap().p);
+        assert!((found.as_good.min(found.as_bad) - p / 2.0).abs() < 1e-12);
+        assert_eq!(order(&many[..2]), None);
     }
 
     #[test]

@@ -102,14 +102,7 @@ mod tests {
     /// repeating the whole experiment shows.
     #[test]
     fn the_error_over_unequal_clusters_is_the_spread_of_repetitions() {
-        // Weyl's sequence, mixed (SplitMix64).
-        let mut state = 0u64;
-        let mut uniform = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        };
+        let mut uniform = crate::moments::tests::uniforms();
         let mut repeat = || {
             let mut cluster = || {
                 let (count, chance) = (1 + (20.0 * uniform()) as usize, uniform());

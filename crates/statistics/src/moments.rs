@@ -50,8 +50,19 @@ impl FromIterator<f64> for Moments {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Numbers between 0 and 1 that look random: Weyl's sequence, mixed (SplitMix64).
+    pub(crate) fn uniforms() -> impl FnMut() -> f64 {
+        let mut state = 0u64;
+        move || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+    }
 
     #[test]
     fn moments_are_the_textbook_ones() {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Z95;
+use crate::{Z95, wilson};
 
 /// How many of how many cases satisfied something, with a 95 % interval for the share of all cases that do.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -27,16 +27,8 @@ impl Share {
         if exhaustive {
             return Self { satisfied, tried, share, low: share, high: share };
         }
-        let z = Z95;
-        let (centre, denominator) = (share + z * z / (2.0 * n), 1.0 + z * z / n);
-        let half = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-        Self {
-            satisfied,
-            tried,
-            share,
-            low: ((centre - half) / denominator).max(0.0),
-            high: ((centre + half) / denominator).min(1.0),
-        }
+        let (low, high) = wilson(share, n, Z95);
+        Self { satisfied, tried, share, low, high }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Kind {
     pub naming: &'static [&'static str],
     /// The measures that tell most about a run, for a line on the screen.
     pub headline: &'static [&'static str],
+    /// Every measure that a run may have, without standard errors; `blowup_*` stands for all that begin so.
+    pub measures: &'static [&'static str],
     /// The settings of its runs.
     pub settings: SettingsOf,
     /// The run whose labels a run with these settings learns, if any.

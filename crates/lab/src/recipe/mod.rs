@@ -4,6 +4,7 @@
 //! title = "Sharpness against length"
 //! source = "Hahn & Rofin (2024), Figures 1, 5, 6 and Table 2"
 //! figures = "length-scaling"            # which figures and tables the report draws
+//! plot = { x = "n", y = "sharpness", colour = "model.d" }   # and a figure, or a list of them, of your own
 //! about = "What the experiment shows, in a sentence or two."
 //! kind = "boolean"                      # what its runs are, see `pudica settings`; boolean where nothing is said
 //!
@@ -25,6 +26,7 @@
 pub mod axis;
 mod builtin;
 mod overrides;
+mod plot;
 
 use std::path::Path;
 
@@ -38,6 +40,7 @@ use axis::Axis;
 
 pub use builtin::{builtin, builtin_names};
 pub use overrides::Override;
+pub use plot::Plot;
 
 /// The size at which an experiment is run.
 pub const DEFAULT_SCALE: &str = "quick";
@@ -76,6 +79,8 @@ pub struct Recipe {
     pub about: String,
     /// Which figures and tables the report draws: one of [`FIGURES`].
     pub figures: String,
+    /// Further figures that the report draws.
+    pub plots: Vec<Plot>,
     /// The scales on offer, in the file's order.
     pub scales: Vec<Scale>,
     /// The file's text, kept with every sweep made from it.
@@ -128,6 +133,8 @@ struct RecipeFile {
     about: String,
     #[serde(default)]
     figures: String,
+    #[serde(default)]
+    plot: Value,
     #[serde(default)]
     settings: Value,
     #[serde(flatten)]
@@ -190,6 +197,8 @@ impl Recipe {
                 wrong(format!("there are no figures \"{word}\"{near} (there are {})", FIGURES.join(", ")))
             })?,
         };
+        let plots = Plot::read_all(&file.plot).map_err(wrong)?;
+        plots.iter().try_for_each(|plot| plot.check(kind)).map_err(wrong)?;
         if file.scales.is_empty() {
             return Err(wrong("has no scale; add a [quick] or [paper] table with a [[quick.sweep]]".into()));
         }
@@ -197,7 +206,7 @@ impl Recipe {
         for (scale, table) in file.scales {
             if !table.is_object() {
                 return Err(wrong(format!(
-                    "does not know the key `{scale}`; it knows title, kind, source, about, figures, settings and tables of scales"
+                    "does not know the key `{scale}`; it knows title, kind, source, about, figures, plot, settings and tables of scales"
                 )));
             }
             let table: ScaleFile =
@@ -220,6 +229,7 @@ impl Recipe {
             source: file.source,
             about: file.about,
             figures: figures.into(),
+            plots,
             scales,
             text: text.into(),
         })

@@ -1,16 +1,17 @@
 //! Transformers built by hand, measured as trained ones are: beside Theorem 6 and Corollary 5.
 
-use pudica_statistics::Mean;
+use pudica_statistics::{Mean, Term, difference};
 use serde_json::{Map, Value, json};
 
 use super::title_of;
+use crate::claims::{Claim, Decision, Parts, interval};
 use crate::figure::colour::point;
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Findings, Table, counted, head, plain, with_count};
 use crate::group::band_and_line;
 use crate::published::PARITY_LIMIT;
 use crate::run::Run;
-use crate::sweep::{Sweep, means_by};
+use crate::sweep::{Sweep, different, means_by};
 
 /// The runs of one construction at one gain.
 struct Family<'a> {
@@ -28,13 +29,14 @@ impl Family<'_> {
 
 /// `hahn/constructions`.
 pub fn findings(sweep: &Sweep) -> Findings {
-    let starts = sweep.texts("model.start");
-    let family = |(place, start): (usize, &String)| Family {
-        title: title(start),
+    let axes = sweep.other_axes(&["model.start", "target", "n"]);
+    let kinds = different(sweep.runs.iter().map(|run| (run.text("model.start"), run.words(&axes))));
+    let family = |(place, (start, others)): (usize, &(String, String))| Family {
+        title: if others.is_empty() { title(start) } else { format!("{}, {others}", title(start)) },
         style: point(place),
-        runs: sweep.kept_with("model.start", start),
+        runs: sweep.kept_with("model.start", start).into_iter().filter(|run| run.words(&axes) == *others).collect(),
     };
-    let families: Vec<Family> = starts.iter().enumerate().map(family).collect();
+    let families: Vec<Family> = kinds.iter().enumerate().map(family).collect();
     let mut sharpness = panel(&families, "sharpness", Axis::linear("sharpness"), "Sharpness");
     sharpness.marks.push(Mark::Level(PARITY_LIMIT, String::new()));
     let panels = vec![
@@ -46,11 +48,13 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let mut findings = Findings::default();
     findings.draw(
         "constructions",
+        "",
         "Built by hand",
         "Sharpness, LayerNorm blowup and parameter norm of transformers built by hand against input length: means over runs, which differ in strings and noise only, and their 95 % intervals; dashed, the limit of Theorem 6 for PARITY. PARITY needs large weights (gain n) or a large blowup (gain 1), as Corollary 5 says, and is sharp either way, as Theorem 6 says.",
         Figure { panels, columns: 3, legend, ..Figure::default() },
     );
     findings.tables.extend(families.iter().map(table));
+    findings.claims.extend(claim(&families));
     let numbers = |family: &Family| -> Value {
         let of = |measure: &str| -> Map<String, Value> {
             family.by_length(measure).into_iter().map(|(n, mean)| (n.to_string(), json!(mean))).collect()
@@ -61,6 +65,31 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let summary: Map<String, Value> = families.iter().map(|family| (family.title.clone(), numbers(family))).collect();
     findings.summary.insert("by_construction".into(), summary.into());
     findings
+}
+
+/// Theorem 6 at the longest inputs there are. It is about a limit: a sharpness below 1 at some length would not contradict it.
+fn claim(families: &[Family]) -> Option<Claim> {
+    let parity: Vec<&Family> = families.iter().filter(|family| family.title.starts_with("PARITY")).collect();
+    let mut parts = Parts::default();
+    for family in &parity {
+        let (n, mean) = family.by_length("sharpness").pop()?;
+        let known = Term { value: PARITY_LIMIT, std_error: 0.0, freedom: f64::INFINITY };
+        let found = difference(&mean, known);
+        let decision = match Decision::above(found) {
+            Decision::Agrees => Decision::Agrees,
+            _ => Decision::CannotTell,
+        };
+        parts.add(decision, interval(&format!("{} at n = {n}: sharpness minus 1,", family.title), found));
+    }
+    let runs = parity.iter().map(|family| family.runs.len()).sum();
+    (!parity.is_empty()).then(|| {
+        parts.claim(
+            "constructions",
+            "Theorem 6: for PARITY the limit of sharpness is at least 1, whatever the weights, as long as they stay bounded.",
+            "Is PARITY built by hand as sharp as the limit of Theorem 6 at the longest inputs?",
+            runs,
+        )
+    })
 }
 
 /// `construct:parity:1` for people: PARITY, gain 1.
@@ -78,7 +107,7 @@ fn panel(families: &[Family], measure: &str, axis: Axis, title: &str) -> Panel {
     let mut marks = Vec::new();
     for family in families {
         let means = family.by_length(measure);
-        marks.extend(band_and_line(&means, &family.style.colour, 2));
+        marks.extend(band_and_line(&means, &family.style.colour, 3, 0));
         let name = |mean: &Mean| format!("{}: mean of {}", family.title, counted(mean.count, "run"));
         let points = means.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean)));
         marks.push(Mark::points(points, family.style.clone().sized(2.6)));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use pudica_statistics::{Mean, mean};
 use serde_json::{Map, Value, json};
 
+use crate::claims::{Claim, Parts, apart, single};
 use crate::figure::colour::point;
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Findings, Table, head, with_count};
@@ -47,12 +48,14 @@ pub fn findings(sweep: &Sweep) -> Findings {
     findings.draw(
         "fig4",
         "Figure 4",
+        "Sensitivity of what is learnt, and sharpness",
         &format!("Left: average sensitivity of the original random functions f on {n} bits and of what T1 makes of them, by the number of training strings. Right: sharpness of fresh transformers fitted to all strings of these functions against their average sensitivity; each run a small point, means large with 95 % intervals."),
         fig_4(&families),
     );
     findings.draw(
         "fig15",
         "Figure 15",
+        "Sharpness on all strings and on the training strings",
         "Sharpness measured on all strings and on the training strings alone: means with 95 % intervals.",
         fig_15(&families),
     );
@@ -82,7 +85,66 @@ pub fn findings(sweep: &Sweep) -> Findings {
         })
         .collect();
     findings.summary.insert("families".into(), summary.into());
+    findings.claims = claims(&families);
     findings
+}
+
+/// Section 7.4, Figures 4 and 15.
+fn claims(families: &[Family]) -> Vec<Claim> {
+    let Some((original, _)) = families.split_first() else { return Vec::new() };
+    let learnt: Vec<&Family> = families.iter().filter(|family| family.key.starts_with("T1")).collect();
+    let (mut sensitivity, mut sharpness, mut order) = (Parts::default(), Parts::default(), Parts::default());
+    for family in &learnt {
+        let name = format!("f minus {}", family.name);
+        sensitivity.above(&name, apart(original.sensitivity(), family.sensitivity()));
+        sharpness.above(&name, apart(original.sharpness(), family.sharpness()));
+    }
+    // Families come by falling size of the training set.
+    for pair in learnt.windows(2) {
+        let name = format!("{} minus {}", pair[0].name, pair[1].name);
+        order.above(&name, apart(pair[0].sensitivity(), pair[1].sensitivity()));
+    }
+    let count = |of: fn(&Family) -> usize| -> usize { original_and(original, &learnt).map(of).sum() };
+    let (functions, fits) = (count(|family| family.functions.len()), count(|family| family.fits.len()));
+    let mut same = Parts::default();
+    let ratio = |run: &&Run| {
+        Some(run.value("set_sharpness")? / run.value("sharpness")? - 1.0).filter(|ratio| ratio.is_finite())
+    };
+    let ratios: Vec<f64> = families.iter().flat_map(|family| &family.fits).filter_map(ratio).collect();
+    same.about("relative difference", mean(&ratios).as_ref().and_then(single), 0.1);
+    vec![
+        sensitivity.claim(
+            "fig4",
+            "Learnt functions T1 are less sensitive than the random f.",
+            "Is what a transformer makes of part of a random function less sensitive than the function?",
+            functions,
+        ),
+        sharpness.claim(
+            "fig4",
+            "Refitting T1 ends in flatter minima than fitting f.",
+            "Are the minima of transformers fitted to T1 flatter than those of f?",
+            fits,
+        ),
+        order.claim(
+            "fig4",
+            "The fewer training strings, the less sensitive is T1.",
+            "Does sensitivity fall with every smaller training set?",
+            functions,
+        ),
+        same.claim(
+            "fig15",
+            "Sharpness on the training strings alone is almost the same as on all strings.",
+            "Is sharpness on the training strings within a tenth of that on all strings?",
+            ratios.len(),
+        ),
+    ]
+}
+
+fn original_and<'a, 'b>(
+    original: &'b Family<'a>,
+    learnt: &'b [&'b Family<'a>],
+) -> impl Iterator<Item = &'b Family<'a>> {
+    std::iter::once(original).chain(learnt.iter().copied())
 }
 
 /// The original functions, what T1 made of them by training set size (largest first), and random completions.

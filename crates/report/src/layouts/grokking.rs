@@ -4,6 +4,7 @@ use pudica_lab::kinds::grokking::onset::{GENERALISES, HOLD, LEAST_FALL, MEMORISE
 use pudica_statistics::Mean;
 use serde_json::{Map, Value, json};
 
+use crate::claims::{Claim, Parts, single};
 use crate::figure::colour::PALETTE;
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Shape, Style};
 use crate::findings::{Drawn, Findings, ScaleWords, Table, head, row, with_count};
@@ -83,10 +84,12 @@ pub fn findings(sweep: &Sweep) -> Findings {
         ],
         tables: vec![moment_table(&groups), end_table(&groups)],
         summary: Map::from_iter([("definitions".to_string(), definitions), ("groups".to_string(), groups_found)]),
+        claims: claims(&groups),
         scale: ScaleWords {
             paper: "The published settings. AdamW's betas (0.9, 0.98) and the initial weights are those of Nanda et al. (2023), whose network this is; no biases, no warm-up.",
-            other: "Not the published settings: compare trends with the published ones, not absolute values.",
+            other: "A smoke test: not the published settings. Where it disagrees with the paper, that may be its size.",
         },
+        ..Findings::default()
     }
 }
 
@@ -97,6 +100,31 @@ fn moments(group: &Group) -> impl Iterator<Item = (&'static str, Option<Mean>)> 
         averaged(group.runs.iter().filter_map(of))
     };
     MOMENTS.map(|(name, ..)| (name, group.value(name))).into_iter().chain(LAGS.map(|(name, _, ends)| (name, lag(ends))))
+}
+
+/// Sensitivity against test accuracy, by the halves and by the starts of their changes, run by run.
+fn claims(groups: &[Group]) -> Vec<Claim> {
+    let claim = |(name, words, ends): &(&str, &str, [&str; 2])| {
+        let mut parts = Parts::default();
+        let mut runs = 0;
+        for group in groups {
+            let lag = moments(group).find(|(own, _)| own == name).and_then(|(_, lag)| lag);
+            runs += lag.map_or(0, |lag| lag.count);
+            let label = if groups.len() > 1 {
+                format!("{}: {words}, epochs,", group.label)
+            } else {
+                format!("{words}, epochs,")
+            };
+            parts.above(&label, lag.as_ref().and_then(single));
+        }
+        let moment = if ends[0].ends_with("half") {
+            "fallen halfway before test accuracy has risen halfway"
+        } else {
+            "started to fall before test accuracy starts to rise"
+        };
+        parts.claim("onsets", PUBLISHED, &format!("Has sensitivity {moment}?"), runs)
+    };
+    LAGS.iter().rev().map(claim).collect()
 }
 
 /// How many of its runs have grokked.
@@ -119,9 +147,11 @@ fn summary(group: &Group) -> Value {
 }
 
 fn moment_table(groups: &[Group]) -> Table {
+    // Without the sign of what is rounded to 0.
+    let whole = |epochs: f64| format!("{:.0}", epochs.round() + 0.0).replace('-', "−");
     let cell = |mean: Option<Mean>| match mean {
-        Some(mean) if mean.count == 1 => format!("{:.0} (one run)", mean.mean),
-        Some(mean) => format!("{:.0} [{:.0}, {:.0}]", mean.mean, mean.low, mean.high).replace('-', "−"),
+        Some(mean) if mean.count == 1 => format!("{} (1 run)", whole(mean.mean)),
+        Some(mean) => format!("{} [{}, {}]", whole(mean.mean), whole(mean.low), whole(mean.high)),
         None => "–".into(),
     };
     let line = |group: &Group| {
@@ -145,7 +175,7 @@ fn moment_table(groups: &[Group]) -> Table {
 
 fn end_table(groups: &[Group]) -> Table {
     let line = |group: &Group| {
-        let cells = QUANTITIES.iter().map(|name| with_count(group.value(name)));
+        let cells = QUANTITIES.iter().map(|name| with_count(group.shown(name)));
         let pairs = group.number("share").zip(group.number("modulus")).map(|(share, p)| share * (p * p));
         let errors = group.runs.iter().filter_map(|run| run.value("sensitivity_std_error"));
         let last = row([pairs.map(f64::floor), errors.reduce(f64::max)]);

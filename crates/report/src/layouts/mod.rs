@@ -12,49 +12,89 @@ mod spectra;
 mod tokens;
 mod tradeoff;
 
+use pudica_lab::Kind;
+use pudica_lab::recipe::Plot;
+
+use crate::claims::{Claim, Decision};
+use crate::constant;
 use crate::figure::Style;
 use crate::figure::colour::of_target;
-use crate::findings::Findings;
+use crate::findings::{Drawn, Findings};
 use crate::sweep::Sweep;
+use crate::verdicts;
+
+pub use own::plots;
 
 /// What a report shows of a sweep.
 type Layout = fn(&Sweep) -> Findings;
 
-/// All layouts by the words that recipes name them by.
-static LAYOUTS: [(&str, Layout); 15] = [
-    ("runs", own::findings),
-    ("length-scaling", lengths::scaling),
-    ("long-lengths", lengths::long),
-    ("scratchpad", lengths::scratchpad),
-    ("tradeoff", tradeoff::by_target),
-    ("tradeoff-lengths", tradeoff::by_length),
-    ("dynamics", dynamics::around_convergence),
-    ("dynamics-long", dynamics::long),
-    ("generalization", generalization::findings),
-    ("constructions", constructions::findings),
-    ("classifier", classifier::comparison),
-    ("ablation", classifier::ablation),
-    ("grokking", grokking::findings),
-    ("tokens", tokens::findings),
-    ("spectra", spectra::findings),
+/// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
+static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
+    ("runs", own::findings, &[""]),
+    ("length-scaling", lengths::scaling, &[]),
+    ("long-lengths", lengths::long, &[]),
+    ("scratchpad", lengths::scratchpad, &[]),
+    ("tradeoff", tradeoff::by_target, &["target", "n", "train.lr", "train.weight_decay", "train.steps"]),
+    ("tradeoff-lengths", tradeoff::by_length, &["target", "n", "train.lr", "train.weight_decay", "train.steps"]),
+    ("dynamics", dynamics::around_convergence, &[]),
+    ("dynamics-long", dynamics::long, &[]),
+    ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
+    ("constructions", constructions::findings, &[]),
+    ("classifier", classifier::comparison, &[]),
+    ("ablation", classifier::ablation, &[]),
+    ("grokking", grokking::findings, &[]),
+    ("tokens", tokens::findings, &[]),
+    ("spectra", spectra::findings, &[]),
 ];
 
 /// The words that a recipe's `figures` may have.
 pub fn layouts() -> impl Iterator<Item = &'static str> {
-    LAYOUTS.iter().map(|(name, _)| *name)
+    LAYOUTS.iter().map(|(name, ..)| *name)
 }
 
-/// The findings of a sweep, by the layout its recipe names.
-pub fn findings(sweep: &Sweep) -> Findings {
-    let named = |word: &str| LAYOUTS.iter().find(|(name, _)| *name == word).map(|(_, layout)| *layout);
-    let layout = named(&sweep.record.figures).unwrap_or(own::findings);
+/// The findings of a sweep, by the layout its recipe names, with these further figures.
+pub fn findings(sweep: &Sweep, plots: &[Plot]) -> Findings {
+    let (_, layout, shown) = LAYOUTS.iter().find(|(name, ..)| *name == sweep.record.figures).unwrap_or(&LAYOUTS[0]);
     let mut findings = layout(sweep);
-    for figure in findings.figures.iter_mut().map(|drawn| &mut drawn.figure) {
-        if figure.note.is_empty() {
-            figure.note = sweep.note();
+    if sweep.is_builtin() {
+        findings.claims.iter_mut().for_each(|claim| check_complete(sweep, claim));
+        findings.tables.splice(0..0, verdicts::table(sweep, &findings.claims));
+    } else {
+        // Nothing was published about somebody's own experiment.
+        findings.claims.clear();
+        let is_of_kind = Kind::find(&sweep.record.kind).is_ok_and(|kind| kind.figures == sweep.record.figures);
+        let mut axes = sweep.axes();
+        axes.retain(|axis| is_of_kind || !shown.is_empty() && !shown.contains(&axis.as_str()));
+        own::add(&mut findings, sweep, &axes);
+    }
+    findings.warnings.extend(constant::warnings(sweep));
+    findings.figures.splice(0..0, own::asked(sweep, plots));
+    findings.figures.iter_mut().for_each(|drawn| name(sweep, drawn));
+    findings
+}
+
+/// Gives a figure its title and small print.
+fn name(sweep: &Sweep, drawn: &mut Drawn) {
+    if !sweep.is_builtin() {
+        drawn.published.clear();
+        if !drawn.number.is_empty() {
+            drawn.file = drawn.title.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
         }
     }
-    findings
+    drawn.title = sweep.titled(&drawn.number, &drawn.title);
+    if drawn.figure.note.is_empty() {
+        drawn.figure.note = sweep.note();
+    }
+}
+
+/// A sweep of which most runs are missing decides nothing.
+fn check_complete(sweep: &Sweep, claim: &mut Claim) {
+    let tally = sweep.tally();
+    let ended = tally.runs - tally.remaining;
+    if 2 * ended < tally.runs {
+        claim.decision = Decision::CannotTell;
+        claim.statistic = format!("only {ended} of {} runs are made; {}", tally.runs, claim.statistic);
+    }
 }
 
 /// What the colours of targets mean.
@@ -63,7 +103,7 @@ fn legend_of(targets: &[String]) -> Vec<(String, Style)> {
 }
 
 /// A target's name as the paper writes it.
-fn title_of(target: &str) -> String {
+pub fn title_of(target: &str) -> String {
     match target {
         "parity" | "majority" | "first" | "mean" => target.to_uppercase(),
         other => other.to_string(),

@@ -1,13 +1,15 @@
 //! `vasudeva/synthetic`: which tokens one attention layer uses.
 
-use pudica_statistics::Mean;
+use pudica_statistics::{Contrast, Mean, Range, mean};
 use serde_json::{Map, Value, json};
 
+use crate::claims::{Claim, Decision, Parts, single};
 use crate::figure::colour::PALETTE;
 use crate::figure::{Axis, Figure, Mark, Panel, Style};
-use crate::findings::{Drawn, Findings, ScaleWords, Table, head, plain, with_error};
+use crate::findings::{Cell, Drawn, Findings, ScaleWords, Table, head, plain, with_error};
 use crate::group::{Group, band_and_line};
 use crate::published::{in_figure_2, predictor_sensitivity, trend};
+use crate::run::Run;
 use crate::sweep::Sweep;
 
 /// A data setting: its runs, and its two predictors.
@@ -35,6 +37,31 @@ impl Setting<'_> {
     fn less_sensitive(&self) -> Option<&'static str> {
         let [sparse, frequent] = PREDICTORS.map(|kind| self.predictor(kind, ""));
         Some(if sparse?.mean < frequent?.mean { "sparse" } else { "frequent" })
+    }
+
+    /// The mean over finished runs of a number of each, to be compared with 0.
+    fn over_runs(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Contrast> {
+        let finished = self.group.runs.iter().filter(|run| run.is_finished());
+        mean(&finished.filter_map(|run| of(run)).collect::<Vec<_>>()).as_ref().and_then(single)
+    }
+
+    /// By how much OOD accuracy is on the side of 1/2 that the use of one kind of token puts it on: 0 for sparse ones, 1 for frequent ones.
+    /// Where all runs have 0 or 1, the number of sequences says how sure that is.
+    fn ood_beyond_half(&self, kind: &str) -> Option<Contrast> {
+        let finished: Vec<&&Run> = self.group.runs.iter().filter(|run| run.is_finished()).collect();
+        let accuracies: Vec<f64> = finished.iter().filter_map(|run| run.value("ood_accuracy")).collect();
+        let sequences = self.group.number("eval.sequences").unwrap_or(0.0) as u64 * accuracies.len() as u64;
+        let Mean { mean, std_error, low, high, count } =
+            mean(&accuracies)?.within(Range::Fraction).of_cases(sequences.max(1));
+        if count == 1 && low == high {
+            return None;
+        }
+        let (value, low, high) = match kind {
+            "frequent" => (mean - 0.5, low - 0.5, high - 0.5),
+            _ => (0.5 - mean, 0.5 - high, 0.5 - low),
+        };
+        // The interval decides; its probability is not asked for.
+        Some(Contrast { value, std_error, low, high, p: f64::NAN })
     }
 
     fn published(&self, kind: &str) -> Option<f64> {
@@ -79,13 +106,75 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let trained: Value = settings.iter().map(trained).collect();
     Findings {
         figures: figures(&settings),
-        tables: vec![predictor_table(&settings), trained_table(&settings)],
+        tables: vec![predictor_table(sweep, &settings), trained_table(sweep, &settings)],
         summary: Map::from_iter([("predictors".to_string(), predictors), ("trained".to_string(), trained)]),
+        claims: claims(&settings),
         scale: ScaleWords {
             paper: "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours.",
-            other: "Fewer settings, runs or epochs than the paper: compare trends with the published ones, not absolute values.",
+            other: "A smoke test: fewer settings, runs or epochs than the paper. Where it disagrees with the paper, that may be its size.",
         },
+        ..Findings::default()
     }
+}
+
+/// Section 4: which tokens the layer uses, by accuracy where they disagree, by alignment and by attention; and the predictors' sensitivities.
+fn claims(settings: &[Setting]) -> Vec<Claim> {
+    let (mut used, mut aligned, mut attended) = (Parts::default(), Parts::default(), Parts::default());
+    let mut runs = 0;
+    for setting in settings {
+        let Some(kind) = setting.less_sensitive() else { continue };
+        let label = format!("{} {kind}", setting.group.label);
+        runs += setting.group.runs.len();
+        used.above(&label, setting.ood_beyond_half(kind));
+        aligned.above(&label, setting.over_runs(|run| lead(run, "alignment", kind)));
+        attended.above(&label, setting.over_runs(|run| lead(run, "attention", kind)));
+    }
+    let figure = "fig2";
+    let mut claims = vec![
+        used.claim(
+            figure,
+            "Where sparse tokens are less sensitive, OOD accuracy drops to 0; where frequent ones are, it stays high: the layer uses the less sensitive tokens.",
+            "Does the layer use the less sensitive tokens (OOD accuracy on their side of 1/2, by how much)?",
+            runs,
+        ),
+        aligned.claim(
+            figure,
+            "Alignment is close to 1 with the direction of the tokens that are used.",
+            "Is alignment with the less sensitive tokens larger than with the others, run by run?",
+            runs,
+        ),
+        attended.claim(
+            figure,
+            "Attention is highest on the tokens that are used.",
+            "Is attention to the less sensitive tokens larger than to each other kind, run by run?",
+            runs,
+        ),
+    ];
+    let mut exact = Parts::default();
+    for setting in settings {
+        for kind in PREDICTORS {
+            let (Some(published), Some(found)) = (setting.published(kind), setting.predictor(kind, "")) else {
+                continue;
+            };
+            let equal = (published - found.mean).abs() < 0.5e-4 + 1e-12;
+            let decision = if equal { Decision::Agrees } else { Decision::Disagrees };
+            exact.add(decision, format!("{} {kind} {:.4} (published {published:.4})", setting.group.label, found.mean));
+        }
+    }
+    claims.push(exact.claim(
+        "",
+        "Tables 1 and 3: the sensitivities of the predictors that use one kind of token only.",
+        "Are the predictors' sensitivities, in closed form, those of Tables 1 and 3 to four digits?",
+        runs,
+    ));
+    claims
+}
+
+/// How much larger a measure of one kind of token is than of the largest other kind.
+fn lead(run: &Run, measure: &str, kind: &str) -> Option<f64> {
+    let value = |kind: &str| run.value(&format!("{measure}_{kind}"));
+    let others = ["sparse", "frequent", "irrelevant"].into_iter().filter(|other| *other != kind).filter_map(value);
+    Some(value(kind)? - others.reduce(f64::max)?)
 }
 
 fn predictor(setting: &Setting, kind: &str) -> Value {
@@ -102,8 +191,11 @@ fn trained(setting: &Setting) -> Value {
     json!({"data": setting.json(), "less_sensitive_predictor": setting.less_sensitive(), "final": last})
 }
 
+const TRAINED: &str = "Means over runs ± one standard error. OOD accuracy is 0 for a layer that uses sparse tokens only and 1 for one \
+    that uses frequent tokens only.";
+
 /// Tables 1 and 3.
-fn predictor_table(settings: &[Setting]) -> Table {
+fn predictor_table(sweep: &Sweep, settings: &[Setting]) -> Table {
     let mut rows = Vec::new();
     for setting in settings {
         for kind in PREDICTORS {
@@ -112,16 +204,29 @@ fn predictor_table(settings: &[Setting]) -> Table {
                 setting.group.label.clone().into(),
                 setting.vocabulary.into(),
                 format!("{kind} only").into(),
-                setting.published(kind).into(),
                 exact(""),
                 with_error(setting.predictor(kind, "_simulated")),
                 exact("_ties_keep"),
+                setting.published(kind).into(),
             ]);
         }
     }
+    let mut names = head([
+        "(n_{s}, n_{f}, n_{d}, m)",
+        "M",
+        "predictor",
+        "closed form",
+        "simulated",
+        "closed form, ties kept",
+        "published",
+    ]);
+    if !sweep.is_builtin() {
+        names.pop();
+        rows.iter_mut().for_each(|row: &mut Vec<Cell>| drop(row.pop()));
+    }
     Table {
-        title: "Tables 1 and 3: sensitivity of the predictors that use one kind of token".into(),
-        head: head(["(n_{s}, n_{f}, n_{d}, m)", "M", "predictor", "published", "closed form", "simulated", "closed form, ties kept"]),
+        title: sweep.titled("Tables 1 and 3", "Sensitivity of the predictors that use one kind of token"),
+        head: names,
         rows,
         note: "Closed form: Definition 4.3, where sign(0) is neither label, so that a tie is a change; the last column does not count ties. \
                Simulated: random sequences and replacements, ± one standard error over sequences. The paper does not state M: 59 gives \
@@ -130,7 +235,7 @@ fn predictor_table(settings: &[Setting]) -> Table {
     }
 }
 
-fn trained_table(settings: &[Setting]) -> Table {
+fn trained_table(sweep: &Sweep, settings: &[Setting]) -> Table {
     let shown = [3, 1, 2, 4, 5, 7, 8, 9, 10].map(|place: usize| FINAL[place]);
     // The error of one run is over inputs, not over runs.
     let cell =
@@ -147,10 +252,13 @@ fn trained_table(settings: &[Setting]) -> Table {
         title: "The layer at the end of training".into(),
         head: head.collect(),
         rows: settings.iter().map(row).collect(),
-        note: "Means over runs ± one standard error. OOD accuracy is 0 for a layer that uses sparse tokens only and 1 for one that uses \
-               frequent tokens only. Published: near 0 where sparse tokens are less sensitive, high where frequent ones are; alignment \
-               near 1 and most attention on the tokens that are used."
-            .into(),
+        note: match sweep.is_builtin() {
+            true => format!(
+                "{TRAINED} Published: near 0 where sparse tokens are less sensitive, high where frequent ones are; alignment \
+                near 1 and most attention on the tokens that are used."
+            ),
+            false => TRAINED.into(),
+        },
     }
 }
 
@@ -183,19 +291,19 @@ fn figures(settings: &[Setting]) -> Vec<Drawn> {
     let some = |keep: &dyn Fn(&Setting) -> bool| settings.iter().filter(|setting| keep(setting)).collect::<Vec<_>>();
     let of_figure_2 = some(&|setting| in_figure_2(setting.task));
     let all_in_figure_2 = of_figure_2.len() == settings.len();
-    let mut figures = vec![("fig2", "Figure 2", of_figure_2)];
+    let mut figures = vec![("fig2", "Figure 2", "Which tokens the layer uses", of_figure_2)];
     if !all_in_figure_2 {
         let where_lower = |kind: &str| some(&|setting| setting.less_sensitive() == Some(kind));
         let [top, bottom] = PREDICTORS.map(where_lower);
-        figures.push(("fig10-top", "Figure 10, top: sparse tokens are less sensitive", top));
-        figures.push(("fig10-bottom", "Figure 10, bottom: frequent tokens are less sensitive", bottom));
+        figures.push(("fig10-top", "Figure 10, top", "Where sparse tokens are less sensitive", top));
+        figures.push(("fig10-bottom", "Figure 10, bottom", "Where frequent tokens are less sensitive", bottom));
     }
-    figures.retain(|(_, _, settings)| !settings.is_empty());
-    figures.into_iter().map(|(file, title, settings)| drawn(file, title, &settings)).collect()
+    figures.retain(|(.., settings)| !settings.is_empty());
+    figures.into_iter().map(|(file, number, title, settings)| drawn(file, number, title, &settings)).collect()
 }
 
 /// A column for each data setting; accuracy, alignment, attention and sensitivity from top to bottom.
-fn drawn(file: &str, title: &str, settings: &[&Setting]) -> Drawn {
+fn drawn(file: &str, number: &str, title: &str, settings: &[&Setting]) -> Drawn {
     let mut panels = Vec::new();
     for (name, curves, range) in [
         ("accuracy", &ACCURACIES[..], Some((-0.02, 1.02))),
@@ -205,7 +313,7 @@ fn drawn(file: &str, title: &str, settings: &[&Setting]) -> Drawn {
     ] {
         for setting in settings {
             let group = &setting.group;
-            let curve = |(_, place, name): &Curve| band_and_line(&group.curve("epoch", name), PALETTE[*place], 1);
+            let curve = |(_, place, name): &Curve| band_and_line(&group.curve("epoch", name), PALETTE[*place], 3, 0);
             let mut marks: Vec<Mark> = curves.iter().flat_map(curve).collect();
             let mut y = Axis::linear(name);
             y.range = range;
@@ -229,5 +337,5 @@ fn drawn(file: &str, title: &str, settings: &[&Setting]) -> Drawn {
     let figure = Figure { panels, columns: settings.len().min(3), legend, ..Figure::default() };
     // Hahn & Rofin have a Figure 2 as well.
     let published = trend(if file == "fig2" { "fig2-tokens" } else { file });
-    Drawn::new(file, title, CAPTION, published, figure)
+    Drawn { number: number.into(), ..Drawn::new(file, title, CAPTION, published, figure) }
 }

@@ -1,9 +1,10 @@
 //! LayerNorm blowup against parameter norm: Figures 2, 9 and 10.
 
-use pudica_statistics::{Line, linregress};
+use pudica_statistics::{Line, Term, contrast, difference, linregress};
 use serde_json::{Map, Value, json};
 
 use super::{legend_of, title_of};
+use crate::claims::{Claim, Parts, single};
 use crate::figure::colour::{of_target, viridis};
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel, Point, Shape, Style};
 use crate::findings::{Cell, Findings, Spread, Table, head};
@@ -35,11 +36,18 @@ pub fn by_target(sweep: &Sweep) -> Findings {
     };
     if let Some(parity) = targets.iter().position(|target| target == "parity") {
         let caption = "Every converged run for PARITY: LayerNorm blowup (log scale) against parameter norm; the colour is the input length.";
-        findings.draw("fig2", "Figure 2", caption, figure(&targets[parity..=parity], 1));
+        findings.draw(
+            "fig2",
+            "Figure 2",
+            "Blowup against norm for PARITY",
+            caption,
+            figure(&targets[parity..=parity], 1),
+        );
     }
     let caption = "The same for all functions.";
-    findings.draw("fig9", "Figure 9", caption, figure(&targets, 2));
+    findings.draw("fig9", "Figure 9", "Blowup against norm", caption, figure(&targets, 2));
     add_statistics(&mut findings, sweep, &targets);
+    findings.claims = claims(sweep, &targets);
     findings
 }
 
@@ -69,8 +77,9 @@ pub fn by_length(sweep: &Sweep) -> Findings {
         ..Figure::default()
     };
     let caption = "Every converged run: LayerNorm blowup (log scale) against parameter norm at four input lengths.";
-    findings.draw("fig10", "Figure 10", caption, figure);
+    findings.draw("fig10", "Figure 10", "Blowup against norm at fixed lengths", caption, figure);
     add_statistics(&mut findings, sweep, &targets);
+    findings.claims = claims_by_length(sweep, &lengths);
     findings
 }
 
@@ -115,19 +124,116 @@ fn coloured_by_length(runs: &[&Run], bar: &ColourBar) -> Vec<Mark> {
     lengths.into_iter().map(of).collect()
 }
 
+/// Norm, length and log10 of the blowup of each run that has them.
+fn data(runs: &[&Run]) -> Vec<[f64; 3]> {
+    let row = |run: &&Run| {
+        let blowup = run.value("blowup").filter(|blowup| *blowup > 0.0)?;
+        Some([run.value("param_norm")?, run.number("n")?, blowup.log10()])
+    };
+    runs.iter().filter_map(row).collect()
+}
+
+/// A slope that took a third parameter: one degree of freedom less.
+fn term(line: &Line) -> Term {
+    Term { freedom: line.points as f64 - 3.0, ..line.into() }
+}
+
+/// Section 7.2, Figures 2 and 9.
+fn claims(sweep: &Sweep, targets: &[String]) -> Vec<Claim> {
+    let fits: Vec<(String, usize, Option<Line>, Option<Line>)> = targets
+        .iter()
+        .map(|target| {
+            let data = data(&sweep.kept_with("target", target));
+            (title_of(target), data.len(), partial(&data, 0, 1), partial(&data, 1, 0))
+        })
+        .collect();
+    let Some(parity) = fits.iter().find(|(title, ..)| title == "PARITY") else { return Vec::new() };
+    let all: usize = fits.iter().map(|(_, runs, ..)| runs).sum();
+    let (mut own, mut above, mut falls, mut only) =
+        (Parts::default(), Parts::default(), Parts::default(), Parts::default());
+    let fall = |line: &Option<Line>| contrast(&[(-1.0, term(line.as_ref()?))]);
+    own.above("fall of log_{10} blowup per unit of norm", fall(&parity.2));
+    above.above("rise of log_{10} blowup per bit at equal norm", parity.3.as_ref().map(term).and_then(single));
+    for (title, _, norm, length) in &fits {
+        falls.above(title, fall(norm));
+        if title != "PARITY" {
+            let apart =
+                parity.3.as_ref().zip(length.as_ref()).and_then(|(own, other)| difference(term(own), term(other)));
+            only.above(&format!("rise per bit, PARITY minus {title},"), apart);
+        }
+    }
+    vec![
+        above.claim(
+            "fig2",
+            "For PARITY, longer inputs lie above shorter ones at the same norm.",
+            "Does PARITY need more blowup for longer inputs, at the same parameter norm?",
+            parity.1,
+        ),
+        own.claim(
+            "fig2",
+            "For PARITY, log blowup falls as the parameter norm grows.",
+            "Do blowup and norm trade off for PARITY?",
+            parity.1,
+        ),
+        falls.claim(
+            "fig9",
+            "All four functions trade blowup against norm.",
+            "Does log_{10} blowup fall with the norm for every function?",
+            all,
+        ),
+        only.claim(
+            "fig9",
+            "Only for PARITY does the tradeoff move with n.",
+            "Does blowup at equal norm grow faster with n for PARITY than for every other function?",
+            all,
+        ),
+    ]
+}
+
+/// Figure 10: at each length, how much more log10 blowup PARITY has than the other functions at the same norm.
+fn claims_by_length(sweep: &Sweep, lengths: &[f64]) -> Vec<Claim> {
+    let more = |n: f64| {
+        let runs: Vec<&Run> = sweep.kept().filter(|run| run.number("n") == Some(n)).collect();
+        let row = |run: &&Run| {
+            let [norm, _, blowup] = data(&[run]).pop()?;
+            Some([norm, f64::from(u8::from(run.text("target") == "parity")), blowup])
+        };
+        let rows: Vec<[f64; 3]> = runs.iter().filter_map(row).collect();
+        (rows.len(), partial(&rows, 1, 0))
+    };
+    let (mut long, mut short) = (Parts::default(), Parts::default());
+    let mut runs = 0;
+    for n in lengths.iter().skip(1) {
+        let (count, line) = more(*n);
+        long.above(&format!("n = {n}:"), line.as_ref().map(term).and_then(single));
+        runs += count;
+    }
+    let mut claims = vec![long.claim(
+        "fig10",
+        "From n = 10 on, PARITY needs a larger norm at the same blowup than the other functions.",
+        "At all but the shortest inputs, has PARITY more log_{10} blowup at the same norm than the other functions?",
+        runs,
+    )];
+    if let [first, .., last] = lengths {
+        let ((few, near), (many, far)) = (more(*first), more(*last));
+        let apart = far.zip(near).and_then(|(far, near)| difference(term(&far), term(&near)));
+        short.above(&format!("PARITY's surplus at n = {last} minus that at n = {first},"), apart);
+        claims.push(short.claim(
+            "fig10",
+            "At n = 5 PARITY lies among the other functions.",
+            "Is PARITY's surplus smaller at the shortest inputs than at the longest?",
+            few + many,
+        ));
+    }
+    claims
+}
+
 /// Least squares of log10 blowup on norm and n, for each target.
 fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
     let mut fits = Map::new();
     let mut rows = Vec::new();
     for target in targets {
-        let data: Vec<[f64; 3]> = sweep
-            .kept_with("target", target)
-            .iter()
-            .filter_map(|run| {
-                let blowup = run.value("blowup").filter(|blowup| *blowup > 0.0)?;
-                Some([run.value("param_norm")?, run.number("n")?, blowup.log10()])
-            })
-            .collect();
+        let data = data(&sweep.kept_with("target", target));
         let discarded = sweep.discarded_with("target", target);
         let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
         let slope = |line: &Option<Line>| match line {

@@ -21,7 +21,15 @@ pub struct Planned {
 
 /// Begins the sweep of a built-in recipe in a folder.
 pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
-    let recipe = Recipe::find(recipe).unwrap();
+    begin_sweep(Recipe::find(recipe).unwrap(), scale, overrides, folder)
+}
+
+/// Begins the sweep of somebody's own recipe, given as its text.
+pub fn begin_own(text: &str, folder: &Path) -> Vec<Planned> {
+    begin_sweep(Recipe::parse("own.toml", text).unwrap(), None, &[], folder)
+}
+
+fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: &Path) -> Vec<Planned> {
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
     let plan =
         Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();
@@ -35,8 +43,8 @@ pub fn begin(recipe: &str, scale: Option<&str>, overrides: &[&str], folder: &Pat
     plan.runs.iter().map(planned).collect()
 }
 
-/// Begins a sweep of a kind, with runs of these settings: by hand, as any program could.
-pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
+/// Begins a sweep of a recipe of a kind, with runs of these settings: by hand, as any program could.
+pub fn begin_by_hand(recipe: &str, kind: &str, figures: &str, runs: &[Value], folder: &Path) -> Vec<Planned> {
     let kind = Kind::find(kind).unwrap();
     let planned = |given: &Value| {
         let mut settings = kind.defaults();
@@ -53,8 +61,8 @@ pub fn begin_by_hand(kind: &str, figures: &str, runs: &[Value], folder: &Path) -
     let record = |(run, label): (&Planned, String)| json!({"id": run.id, "sweep": "all", "label": label});
     let runs: Vec<Value> = planned.iter().zip(labels).map(record).collect();
     let record = json!({
-        "format": FORMAT, "program": "by hand", "recipe": "own.toml", "kind": kind.name, "title": "By hand", "source": "",
-        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": "pudica run own.toml",
+        "format": FORMAT, "program": "by hand", "recipe": recipe, "kind": kind.name, "title": "By hand", "source": "",
+        "about": "", "figures": figures, "scale": "quick", "overrides": [], "command": format!("pudica run {recipe}"),
         "recipe_text": "", "runs": runs,
     });
     std::fs::create_dir_all(folder).unwrap();

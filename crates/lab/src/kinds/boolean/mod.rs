@@ -1,6 +1,7 @@
 //! Kind `boolean`: transformers that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
 
 mod config;
+mod constant;
 mod engine;
 mod interruptible;
 mod lockstep;
@@ -28,6 +29,7 @@ use crate::store::RunFolder;
 use validate::LONGEST_TABLE;
 
 pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
 pub use size::check_fits;
@@ -49,6 +51,23 @@ pub static KIND: Kind = Kind {
     figures: "runs",
     naming: &["target", "n", "seed"],
     headline: &["eval_loss", "sharpness"],
+    measures: &[
+        "eval_loss",
+        "eval_accuracy",
+        "output_std",
+        "target_std",
+        "sharpness",
+        "output_shift",
+        "set_sharpness",
+        "blowup",
+        "blowup_*",
+        "param_norm",
+        "average_sensitivity",
+        "average_sensitivity_real",
+        "decode_accuracy",
+        "train_loss",
+        "train_accuracy",
+    ],
     settings: SettingsOf { implied, resolve, ..SettingsOf::of::<RunConfig>() },
     teacher,
     open,

@@ -29,6 +29,7 @@ pub static KIND: Kind = Kind {
     figures: "spectra",
     naming: &["architecture", "depth", "width", "seed"],
     headline: &["ck_mean_degree", "ntk_mean_degree"],
+    measures: &["ck_mean_degree", "ntk_mean_degree", "ck_*", "ntk_*", "infinite_*"],
     settings: SettingsOf::of::<SpectraConfig>(),
     teacher: |_| None,
     open,

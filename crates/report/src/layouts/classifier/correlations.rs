@@ -15,13 +15,13 @@ type OfRun = Box<dyn Fn(&Run) -> Option<f64>>;
 
 /// What sensitivity at the end is compared with: its name, its title, and how it is found.
 fn others(context: &Context) -> [(&'static str, &'static str, OfRun); 7] {
-    let level = common_accuracy(&context.groups);
+    let level = common_accuracy(context.runs());
     let end = |name: &'static str| -> OfRun { Box::new(move |run| run.value(name)) };
     let gap = |run: &Run| Some(run.value("train_accuracy")? - run.value("test_accuracy")?);
     let epochs = move |run: &Run| Some(at_accuracy(run, level?)?.epoch);
     [
         ("test_accuracy", "test accuracy", end("test_accuracy")),
-        ("generalisation_gap", "training less test accuracy", Box::new(gap)),
+        ("generalisation_gap", "training minus test accuracy", Box::new(gap)),
         ("epochs_to_common_accuracy", "epochs to the common training accuracy", Box::new(epochs)),
         (
             "corrupted_accuracy",
@@ -33,6 +33,11 @@ fn others(context: &Context) -> [(&'static str, &'static str, OfRun); 7] {
         ("hessian_trace", "trace of the Hessian", end("hessian_trace")),
     ]
 }
+
+const NOTE: &str = "With 95 % intervals (Fisher's transformation), over all finished runs. Networks of one kind are alike, so they are fewer \
+    independent points than they are networks.";
+const PUBLISHED: &str = " The paper's summary states strong negative correlations of sensitivity with generalisation and with the speed of \
+    convergence, without numbers.";
 
 /// Scatters, a table and the numbers; `None` where fewer than three networks have anything to correlate.
 pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
@@ -49,7 +54,7 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
         let (linear, ranks) = (pearson(&all), spearman(&all));
         let (Some(r), Some(rho)) = (linear, ranks) else { continue };
         panels.push(Panel {
-            title: format!("r = {:.2}", r.r).replace('-', "−"),
+            title: format!("r = {:.2} [{:.2}, {:.2}], n = {}", r.r, r.low, r.high, r.points).replace('-', "−"),
             x: Axis::linear("sensitivity"),
             y: Axis::linear(title),
             marks,
@@ -63,22 +68,20 @@ pub fn correlations(context: &Context) -> Option<(Drawn, Table, Value)> {
     if panels.is_empty() {
         return None;
     }
-    let columns = panels.len().clamp(1, 3);
+    let columns = panels.len().clamp(1, 2);
     let drawn = context.drawn(
         "correlations",
         "What goes with sensitivity",
         "Every point is a trained network: its sensitivity at the end against its test accuracy, its speed of convergence (epochs until the \
-         largest training accuracy that all reached), its robustness and the sharpness of its minimum, as far as they were measured.",
+         largest training accuracy that all reached), its robustness and the sharpness of its minimum, as far as they were measured. Above \
+         each panel: Pearson's correlation, its 95 % interval and the number of networks.",
         Figure { panels, columns, legend: context.legend(), ..Figure::default() },
     );
     let table = Table {
         title: "Correlations with sensitivity".into(),
         head: head(["sensitivity with", "Pearson", "Spearman", "networks"]),
         rows,
-        note: "With 95 % intervals (Fisher's transformation), over all finished runs. Networks of one kind are alike, so they are fewer \
-               independent points than they are networks. The paper's summary states strong negative correlations of sensitivity with \
-               generalisation and with the speed of convergence, without numbers."
-            .into(),
+        note: format!("{NOTE}{}", if context.sweep.is_builtin() { PUBLISHED } else { "" }),
     };
     Some((drawn, table, Value::from(summary)))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Context;
 use crate::figure::{Axis, Figure, Mark, Panel};
 use crate::findings::{Drawn, Table, head, number, plain, with_interval};
-use crate::group::{Group, averaged};
+use crate::group::averaged;
 use crate::published::final_sensitivity;
 use crate::run::{Run, estimate};
 
@@ -43,7 +43,7 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
         let at = |epoch: f64| accuracy.iter().find(|(other, _)| *other == epoch).map(|(_, mean)| mean.mean);
         let across: Vec<(f64, Mean)> = curve.iter().filter_map(|(epoch, mean)| Some((at(*epoch)?, *mean))).collect();
         by_epoch.extend(group.marks(&curve));
-        by_accuracy.extend(group.marks(&across));
+        by_accuracy.extend(group.path(&across));
     }
     if by_epoch.iter().all(|mark| matches!(mark, Mark::Line { points, .. } if points.is_empty())) {
         return None;
@@ -60,8 +60,8 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
     Some(context.drawn(
         "sensitivity",
         "Sensitivity",
-        "Share of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands are 95 % \
-         intervals: over runs where there are several, over inputs where there is one.",
+        "Share of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands and bars are \
+         95 % intervals: over runs where there are several, over inputs where there is one.",
         Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     ))
 }
@@ -102,14 +102,14 @@ pub fn at_accuracy(run: &Run, level: f64) -> Option<Matched> {
 }
 
 /// The largest training accuracy that every run reached.
-pub fn common_accuracy(groups: &[Group]) -> Option<f64> {
-    let highest = |run: &&Run| evaluations(run).into_iter().map(|(_, accuracy, _)| accuracy).reduce(f64::max);
-    groups.iter().flat_map(|group| &group.runs).map(highest).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
+pub fn common_accuracy<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
+    let highest = |run: &Run| evaluations(run).into_iter().map(|(_, accuracy, _)| accuracy).reduce(f64::max);
+    runs.map(highest).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::min)
 }
 
 /// The comparison at equal training accuracy, and at the end beside what was published.
 pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
-    let level = common_accuracy(&context.groups)?;
+    let level = common_accuracy(context.runs())?;
     let (mut rows, mut summary) = (Vec::new(), Vec::new());
     let (mut most, mut beyond) = (0.0f64, 0usize);
     for group in &context.groups {
@@ -119,35 +119,32 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
         beyond += matched.iter().filter(|one| one.accuracy > level).count();
         most = matched.iter().fold(most, |most, one| most.max(one.accuracy - level));
         let published = context.shows_published.then(|| final_sensitivity(group.first())).flatten();
-        rows.push(vec![
+        let mut row = vec![
             group.label.clone().into(),
-            with_interval(sensitivity),
+            with_interval(sensitivity.map(|mean| group.possible("sensitivity", mean))),
             plain(epochs),
-            with_interval(group.value("sensitivity")),
-            published.into(),
-            with_interval(group.value("train_accuracy")),
-            with_interval(group.value("test_accuracy")),
-            group.runs.len().into(),
-        ]);
+            with_interval(group.shown("sensitivity")),
+        ];
+        if context.shows_published {
+            row.push(published.into());
+        }
+        row.extend(["train_accuracy", "test_accuracy"].map(|name| with_interval(group.shown(name))));
+        row.push(group.runs.len().into());
+        rows.push(row);
         summary.push(json!({
             "label": group.label, "sensitivity": sensitivity, "epoch": epochs, "published_final": published,
         }));
     }
-    let head = head([
-        "network",
-        "sensitivity at equal training accuracy",
-        "reached after epochs",
-        "sensitivity at the end",
-        "published at the end",
-        "training accuracy at the end",
-        "test accuracy at the end",
-        "runs",
-    ]);
+    let mut names =
+        head(["network", "sensitivity at equal training accuracy", "reached after epochs", "sensitivity at the end"]);
+    names.extend(context.shows_published.then(|| "published at the end".to_string()));
+    names.extend(head(["training accuracy at the end", "test accuracy at the end", "runs"]));
     let how = match beyond {
         0 => "All runs are compared at exactly that accuracy, by linear interpolation between evaluations.".to_string(),
         count => format!(
-            "{count} runs were beyond it at their first evaluation, by up to {}, and are compared there; the others are at exactly that accuracy, \
-             by linear interpolation between evaluations.",
+            "{} beyond it at the first evaluation, by up to {}, and compared there; the others are at exactly that accuracy, by linear \
+             interpolation between evaluations.",
+            if count == 1 { "1 run was".into() } else { format!("{count} runs were") },
             number(most)
         ),
     };
@@ -155,6 +152,7 @@ pub fn matched_table(context: &Context) -> Option<(Table, Value)> {
         "The largest training accuracy that every run reached is {level:.4}. {how} Brackets: 95 % intervals, over runs where there are several, \
          over inputs where there is one."
     );
-    let table = Table { title: "Sensitivity at equal training accuracy, and at the end".into(), head, rows, note };
+    let table =
+        Table { title: "Sensitivity at equal training accuracy, and at the end".into(), head: names, rows, note };
     Some((table, json!({"training_accuracy": level, "beyond_at_first_evaluation": beyond, "groups": summary})))
 }

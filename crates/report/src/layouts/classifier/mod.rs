@@ -4,8 +4,10 @@
 //! - [`sites`]: maps of patches, profiles of positions; [`robustness`]: corruptions and attacks; [`sharpness`]: Table 2.
 //! - [`correlations`]: what goes with sensitivity over all networks.
 
+mod claims;
 mod correlations;
 mod curves;
+mod data;
 mod robustness;
 mod sharpness;
 mod sites;
@@ -16,6 +18,7 @@ use crate::figure::{Figure, Style};
 use crate::findings::{Drawn, Findings, ScaleWords};
 use crate::group::{Group, measure_names};
 use crate::published::classifier_figure;
+use crate::run::Run;
 use crate::sweep::Sweep;
 
 /// Networks of the published kinds: published values stand beside ours.
@@ -34,14 +37,19 @@ struct Context<'a> {
     groups: Vec<Group<'a>>,
     /// Whether published values of whole networks stand beside ours.
     shows_published: bool,
+    sweep: &'a Sweep,
 }
 
 impl Context<'_> {
     /// A figure with its place in the paper.
     fn drawn(&self, file: &str, title: &str, caption: &str, figure: Figure) -> Drawn {
         let (number, trend) = classifier_figure(self.recipe, file);
-        let title = if number.is_empty() { title.to_string() } else { format!("{number}: {}", title.to_lowercase()) };
-        Drawn::new(file, &title, caption, trend, figure)
+        Drawn { number: number.into(), ..Drawn::new(file, title, caption, trend, figure) }
+    }
+
+    /// All runs that have numbers to show.
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.groups.iter().flat_map(|group| group.runs.iter().copied())
     }
 
     fn legend(&self) -> Vec<(String, Style)> {
@@ -52,10 +60,11 @@ impl Context<'_> {
 /// Everything that was measured, in the paper's order.
 fn findings(sweep: &Sweep, shows_published: bool) -> Findings {
     let groups = sweep.groups(|run| run.record.sweep.clone());
-    let context = Context { recipe: &sweep.record.recipe, groups, shows_published };
+    let shows_published = shows_published && sweep.is_builtin();
+    let context = Context { recipe: &sweep.record.recipe, groups, shows_published, sweep };
     let scale = ScaleWords {
         paper: "The published settings, nothing changed; the number of runs is ours.",
-        other: "Less data, fewer inputs touched, fewer epochs or smaller networks than published (all in the settings below): compare trends with the published ones, not absolute values.",
+        other: "A smoke test: less data, fewer inputs touched, fewer epochs or smaller networks than published (all in the settings below). Where it disagrees with the paper, that may be its size.",
     };
     let mut findings = Findings { scale, ..Findings::default() };
     findings.figures.push(curves::training(&context));
@@ -70,11 +79,13 @@ fn findings(sweep: &Sweep, shows_published: bool) -> Findings {
     }
     findings.tables.extend(sharpness::table(&context));
     findings.tables.extend(robustness::attacks(&context));
+    findings.tables.extend(data::table(&context));
     if let Some((drawn, table, correlated)) = correlations::correlations(&context) {
         findings.figures.push(drawn);
         findings.tables.push(table);
         findings.summary.insert("correlations_with_sensitivity".into(), correlated);
     }
+    findings.claims = claims::claims(&context);
     findings
 }
 

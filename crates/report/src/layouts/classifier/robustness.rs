@@ -1,6 +1,6 @@
 //! Figures 9, 14 and 15, and attacks: how many answers stay right when the input is made worse.
 
-use pudica_statistics::Mean;
+use pudica_statistics::{Mean, Range};
 
 use super::Context;
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
@@ -91,8 +91,9 @@ fn at_the_end(groups: &[&Group], names: &[&str]) -> Figure {
     let mut marks = Vec::new();
     for (place, group) in ordered.iter().enumerate() {
         let overall = averaged(group.runs.iter().filter_map(|run| mean_accuracy(run)));
+        let overall = overall.map(|mean| mean.within(Range::Fraction));
         let values =
-            [group.value("test_accuracy"), overall].into_iter().chain(names.iter().map(|name| group.value(name)));
+            [group.shown("test_accuracy"), overall].into_iter().chain(names.iter().map(|name| group.shown(name)));
         // Side by side within a column.
         let offset = if ordered.len() > 1 { 0.7 * (place as f64 / (ordered.len() - 1) as f64 - 0.5) } else { 0.0 };
         let placed: Vec<(f64, Mean)> =
@@ -117,7 +118,7 @@ pub fn attacks(context: &Context) -> Option<Table> {
     }
     let row = |group: &Group| {
         let numbers =
-            ["test_accuracy", "sensitivity"].iter().chain(&attacks).map(|name| with_interval(group.value(name)));
+            ["test_accuracy", "sensitivity"].iter().chain(&attacks).map(|name| with_interval(group.shown(name)));
         std::iter::once(group.label.clone().into()).chain(numbers).chain([group.runs.len().into()]).collect()
     };
     let names = attacks.iter().map(|name| name.trim_start_matches("adversarial_").replace('_', " "));
@@ -127,8 +128,7 @@ pub fn attacks(context: &Context) -> Option<Table> {
         head: head.chain(["runs".into()]).collect(),
         rows: context.groups.iter().map(row).collect(),
         note: "Share of test images still classified right when each is moved, by at most the distance named, to where the loss is largest: \
-               fgsm in one step, pgd in several; linf bounds every pixel (of values 0 to 1), l2 the length of the whole change. Brackets: 95 % intervals. \
-               The final version of the paper names adversarial evaluation without numbers."
+               fgsm in one step, pgd in several; linf bounds every pixel (of values 0 to 1), l2 the length of the whole change. Brackets: 95 % intervals."
             .into(),
     })
 }

@@ -20,12 +20,12 @@ pub fn table(context: &Context) -> Option<Table> {
     if columns.is_empty() {
         return None;
     }
-    let shows_published = measured("shop");
+    let shows_published = measured("shop") && context.sweep.is_builtin();
     let mut rows = Vec::new();
     for group in &context.groups {
         let names = ["sensitivity", "train_accuracy"].into_iter().chain(columns.iter().map(|(name, _)| *name));
         let mut row = vec![Cell::from(group.label.clone())];
-        row.extend(names.map(|name| with_interval(group.value(name))));
+        row.extend(names.map(|name| with_interval(group.shown(name))));
         if shows_published {
             let published = weight_noise(group.first());
             row.push(published.map(|(shop, shpred)| format!("{shop} / {shpred}")).into());
@@ -37,7 +37,7 @@ pub fn table(context: &Context) -> Option<Table> {
         ["network", "sensitivity", "training accuracy"].into_iter().chain(columns.iter().map(|(_, title)| *title));
     let head = head.chain(shows_published.then_some("published ShOp / ShPred")).chain(["runs"]);
     Some(Table {
-        title: "Table 2: flatness of the minimum".into(),
+        title: context.sweep.titled("Table 2", "Flatness of the minimum"),
         head: head.map(String::from).collect(),
         rows,
         note: "Noise on all weights: ShOp is the mean change of the outputs, whose norm the paper does not state, ShPred the share of predictions \

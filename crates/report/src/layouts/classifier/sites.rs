@@ -1,6 +1,6 @@
 //! Figures 8 and 16 to 18, and their counterpart for images: sensitivity at every patch, and at every token counted from the end.
 
-use pudica_statistics::Mean;
+use pudica_statistics::{Mean, Range};
 
 use super::Context;
 use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
@@ -12,7 +12,9 @@ fn profiles<'a>(context: &'a Context, of_texts: bool) -> Vec<(&'a Group<'a>, Vec
     // A network of texts has a longest text, one of images has not.
     let reads_text = |group: &Group| group.number("model.length").is_some_and(|length| length > 0.0);
     let groups = context.groups.iter().filter(|group| reads_text(group) == of_texts);
-    groups.map(|group| (group, group.profile("sites"))).filter(|(_, profile)| !profile.is_empty()).collect()
+    let profile = |group: &Group| group.profile("sites").into_iter().map(|mean| mean.within(Range::Fraction)).collect();
+    let groups = groups.map(|group| -> (&Group, Vec<Mean>) { (group, profile(group)) });
+    groups.filter(|(_, profile)| !profile.is_empty()).collect()
 }
 
 /// A map of patches for each network of images.

@@ -1,0 +1,197 @@
+//! Beside each published statement, what made-up runs with a known answer say.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Planned, begin, checked, summary};
+use pudica_report::{Claim, Decision, Report};
+use serde_json::{Value, json};
+
+/// The one claim whose question has these words.
+fn claim<'a>(report: &'a Report, words: &str) -> &'a Claim {
+    let found: Vec<&Claim> = report.claims.iter().filter(|claim| claim.question.contains(words)).collect();
+    assert_eq!(found.len(), 1, "{words}: {:?}", report.claims);
+    found[0]
+}
+
+/// Two evaluations of a classifier: at half of all inputs right, then at 0.9, with this sensitivity at the end and half of it before.
+fn classify(run: &Planned, sensitivity: f64, error: f64, largest_class: Option<f64>) {
+    let line = |epoch: u64, accuracy: f64, part: f64| {
+        let mut line = json!({
+            "step": epoch, "epoch": epoch, "train_loss": 0.3, "train_accuracy": accuracy, "test_loss": 0.4,
+            "test_loss_std_error": 0.01, "test_accuracy": accuracy, "test_accuracy_std_error": 0.01,
+            "sensitivity": part * sensitivity, "sensitivity_std_error": part * error, "sensitivity_inputs": 100,
+        });
+        if let Some(fraction) = largest_class {
+            line["train_largest_class_fraction"] = fraction.into();
+        }
+        line
+    };
+    let last = line(8, if largest_class == Some(1.0) { 0.5 } else { 0.9 }, 1.0);
+    run.log([line(4, 0.5, 0.5), last.clone()]);
+    let mut measures = last;
+    measures.as_object_mut().unwrap().remove("step");
+    run.finish(true, measures, json!({}));
+}
+
+/// `vasudeva/mnist` at quick scale, where these are the sensitivities of the perceptron and of the ViT.
+fn mnist(folder: &Path, perceptron: (f64, f64), vit: (f64, f64)) -> Report {
+    for run in begin("vasudeva/mnist", Some("quick"), &[], folder) {
+        let (value, error) = if run.text("/model/kind") == "mlp" { perceptron } else { vit };
+        classify(&run, value, error, Some(0.5));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+/// What new users saw under a headline that said the opposite.
+#[test]
+fn a_perceptron_that_is_less_sensitive_disagrees() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = mnist(folder.path(), (0.0512, 0.0064), (0.1033, 0.0087));
+    let found = claim(&report, "is the perceptron more sensitive than the ViT?");
+    assert_eq!((found.decision, found.runs), (Decision::Disagrees, 2));
+    // -0.0521 ± 1.96 sqrt(0.0064^2 + 0.0087^2)
+    assert!(found.statistic.contains("−0.052 [−0.073, −0.031]"), "{}", found.statistic);
+    let (_, page) = checked(&report);
+    let head = &page[..page.find("class=\"counts\"").unwrap()];
+    assert!(head.contains("No, not here") && head.contains("smoke test"), "{head}");
+    assert!(!head.contains("changes its answer more often"), "the head repeats the paper's conclusion");
+    assert!(page.contains("Published:") && page.contains(">disagrees</span>"));
+    let stored = &summary(folder.path())["verdicts"][0];
+    assert_eq!((&stored["verdict"], &stored["runs"]), (&json!("disagrees"), &json!(2)));
+    assert!(stored["published"].is_string() && stored["question"].is_string());
+}
+
+#[test]
+fn the_same_question_may_be_answered_otherwise() {
+    for (perceptron, vit, expected) in [
+        ((0.1033, 0.0087), (0.0512, 0.0064), Decision::Agrees),
+        ((0.1033, 0.0087), (0.1000, 0.0064), Decision::CannotTell),
+        ((0.1033, 0.0), (0.0512, 0.0), Decision::CannotTell), // single runs without an error of their own
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(mnist(folder.path(), perceptron, vit).claims[0].decision, expected, "{perceptron:?} {vit:?}");
+    }
+}
+
+/// A network that gives all inputs the same class is not "least sensitive".
+#[test]
+fn constant_classifiers_decide_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for run in begin("vasudeva/mnist", Some("quick"), &[], folder.path()) {
+        match run.text("/model/kind") {
+            "mlp" => classify(&run, 0.05, 0.005, Some(0.5)),
+            _ => classify(&run, 0.0, 0.0, Some(1.0)),
+        }
+    }
+    let report = pudica_report::write(folder.path()).unwrap();
+    assert_eq!(report.claims[0].decision, Decision::CannotTell, "{:?}", report.claims);
+    assert!(report.warnings[0].contains("1 of 2 runs gives the same answer to every input"), "{:?}", report.warnings);
+    let (_, page) = checked(&report);
+    assert!(page.contains("gives the same answer to every input"));
+}
+
+/// Sparse tokens are used, and attention is mostly on irrelevant ones.
+fn tokens(folder: &Path, attention: [f64; 3]) -> Report {
+    for run in begin("vasudeva/synthetic", Some("quick"), &[], folder) {
+        let sparse = run.text("/data").starts_with('3');
+        let used = if sparse { "sparse" } else { "frequent" };
+        let mut line = json!({
+            "epoch": 100, "train_loss": 0.1, "train_accuracy": 1.0, "test_accuracy": 1.0,
+            "ood_accuracy": f64::from(u8::from(!sparse)), "sensitivity": 0.01, "sensitivity_std_error": 0.001,
+        });
+        for (kind, attention) in ["sparse", "frequent", "irrelevant"].into_iter().zip(attention) {
+            line[format!("alignment_{kind}")] =
+                json!(if kind == used { 0.95 } else { 0.1 } + 0.01 * run.number("/seed"));
+            line[format!("attention_{kind}")] =
+                json!(attention + 0.01 * run.number("/seed") * f64::from(u8::from(kind == "sparse")));
+        }
+        run.log([line.clone()]);
+        let [sparse, frequent] = if sparse { [0.0, 0.2878] } else { [0.0328, 0.0] };
+        line["predictor_sparse"] = sparse.into();
+        line["predictor_frequent"] = frequent.into();
+        run.finish(true, line, json!({}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn attention_on_irrelevant_tokens_disagrees() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = tokens(folder.path(), [0.08, 0.10, 0.82]);
+    let attention = claim(&report, "Is attention to the less sensitive tokens");
+    assert_eq!(attention.decision, Decision::Disagrees, "{attention:?}");
+    assert!(attention.statistic.contains("(3, 5, 1, 16) sparse −0.735 "), "{}", attention.statistic);
+    // All of 2 runs times 500 sequences say so.
+    let used = claim(&report, "Does the layer use the less sensitive tokens");
+    assert!(used.decision == Decision::Agrees && used.statistic.contains("sparse 0.5000 [0.4962, 0.5000]"), "{used:?}");
+    // 0.0328 is not the published 0.0339.
+    assert_eq!(claim(&report, "Tables 1 and 3").decision, Decision::Disagrees);
+}
+
+fn lengths(folder: &Path, overrides: &[&str], slope: impl Fn(&str) -> f64, made: usize) -> Report {
+    let runs = begin("hahn/length-scaling", Some("paper"), overrides, folder);
+    for run in runs.iter().take(made) {
+        let (n, seed) = (run.number("/n"), run.number("/seed"));
+        let wobble = 1e-4 * ((7.0 * n + 3.0 * seed) % 5.0 - 2.0);
+        run.log([]);
+        let sharpness = 0.01 + slope(run.text("/target")) * n + wobble;
+        run.finish(
+            true,
+            json!({"eval_loss": 1e-5, "sharpness": sharpness, "blowup": 1.0, "param_norm": 1.0}),
+            json!({}),
+        );
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn slopes_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let slope = |target: &str| match target {
+        "parity" => 0.05,
+        "majority" => 1.8e-3,
+        "first" => -1e-3,
+        _ => 0.0,
+    };
+    let report = lengths(folder.path(), &["seed=0..3"], slope, usize::MAX);
+    assert_eq!(claim(&report, "Do PARITY's minima get sharper").decision, Decision::Agrees);
+    assert_eq!(claim(&report, "ten times more slowly").decision, Decision::Agrees);
+    assert_eq!(claim(&report, "for MAJORITY and FIRST, however slightly").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "no trend for MEAN").decision, Decision::Agrees);
+    let (_, page) = checked(&report);
+    assert!(page.contains("Figure 1 with other settings: sharpness against input length"));
+    assert!(page.contains("Settings were changed by overrides"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = lengths(folder.path(), &["seed=0..3"], slope, 100);
+    assert!(report.claims.iter().all(|claim| claim.decision == Decision::CannotTell), "most runs are not made");
+    assert!(report.claims[0].statistic.starts_with("only 100 of 324 runs are made"));
+}
+
+/// Every built-in recipe but the one about an open question has statements, each with a question, and they can be asked of no runs at all.
+#[test]
+fn every_recipe_of_the_papers_has_claims() {
+    for recipe in pudica_lab::recipe::builtin_names().filter(|name| *name != "vasudeva/spectra") {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = begin(recipe, None, &[], folder.path());
+        for run in &runs {
+            run.log([json!({"step": 0, "epoch": 0, "loss": 0.001, "sharpness": 0.1, "param_norm": 1.0, "blowup": 1.0,
+                "train_accuracy": 0.5, "sensitivity": 0.1, "sites": [{"mean": 0.1}, {"mean": 0.2}, {"mean": 0.3}, {"mean": 0.4}]})]);
+            let data: Value = json!({"eval_loss": 1e-5, "sharpness": 0.1, "set_sharpness": 0.1, "blowup": 2.0, "param_norm": 1.0,
+                "average_sensitivity": 2.0, "train_accuracy": 1.0, "sensitivity": 0.1, "shop": 1.0, "shpred": 0.1,
+                "predictor_sparse": 0.0, "predictor_frequent": 0.1, "sensitivity_fall_start": 1, "sensitivity_fall_half": 2,
+                "test_rise_start": 3, "test_rise_half": 4});
+            run.finish(true, data, json!({}));
+        }
+        let report = pudica_report::write(folder.path()).unwrap();
+        assert!(!report.claims.is_empty(), "{recipe}");
+        for claim in &report.claims {
+            assert!(
+                claim.question.ends_with('?') && claim.published.len() > 10 && claim.runs > 0,
+                "{recipe}: {claim:?}"
+            );
+        }
+    }
+}
