@@ -153,7 +153,7 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     let again = printed(folder.path(), &[&arguments[..], &["--json"]].concat());
     assert_eq!(events(&again)[0]["finished"], 6);
     std::fs::write(&table, "01101000").unwrap();
-    let refused = |arguments: &[&str]| common::refused(folder.path(), arguments);
+    let refused = |arguments: &[&str]| refused(folder.path(), arguments);
     let sentence = refused(&arguments);
     assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
     std::fs::remove_file(&table).unwrap();
