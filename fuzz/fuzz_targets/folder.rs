@@ -10,4 +10,5 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::create_dir(folder.path().join("class")).expect("a temporary folder");
     std::fs::write(&path, bytes).expect("a temporary file");
     let _ = read_folder(folder.path(), 0);
+    let _ = read_folder(folder.path(), 8);
 });

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pudica_data::text::{read_mrpc, read_table, Columns};
+use pudica_data::text::{read_mrpc, read_table, Columns, OwnColumns, OwnTexts};
+use pudica_data::Division;
 
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -15,4 +16,6 @@ fuzz_target!(|bytes: &[u8]| {
     let path = folder.path().join("train.csv");
     std::fs::write(&path, [b"text,label\n", bytes].concat()).expect("a temporary file");
     let _ = read_table(&path, &Columns { first: "text", second: None, label: "label", classes: 2 });
+    let own = OwnTexts::find(&path).expect("a file is found").expect("a file of texts");
+    let _ = own.read(&OwnColumns::default(), &Division { fraction: 0.2, seed: 0 });
 });

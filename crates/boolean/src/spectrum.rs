@@ -151,8 +151,10 @@ impl Spectrum {
             by_size.then(a.1.count_ones().cmp(&b.1.count_ones())).then(b.1.cmp(&a.1))
         };
         let first_of = |mut found: Vec<(f64, u64)>| {
-            found.sort_unstable_by(before);
-            found.truncate(count);
+            if found.len() > count {
+                found.select_nth_unstable_by(count, before);
+                found.truncate(count);
+            }
             found
         };
         let sized = |set: u64| match &self.coefficients {
@@ -163,12 +165,7 @@ impl Spectrum {
             let sets = (part * PART).max(1)..((part + 1) * PART).min(1 << self.n);
             let all = sets.map(sized).filter(|(size, _)| *size > 0.0);
             if count > FEW {
-                let mut all: Vec<(f64, u64)> = all.collect();
-                if all.len() > count {
-                    all.select_nth_unstable_by(count, before);
-                    all.truncate(count);
-                }
-                return all;
+                return first_of(all.collect());
             }
             let mut best: Vec<(f64, u64)> = Vec::with_capacity(count + 1);
             for own in all {
@@ -185,7 +182,8 @@ impl Spectrum {
         let mut sets = parts.map(best_of_part).reduce(Vec::new, |a, b| first_of([a, b].concat()));
         sets.push((0.0, 0));
         let sized = sets.into_iter().map(|(_, set)| (self.coefficient(set).abs(), set));
-        let found = first_of(sized.filter(|(size, _)| *size > 0.0).collect());
+        let mut found = first_of(sized.filter(|(size, _)| *size > 0.0).collect());
+        found.sort_unstable_by(before);
         found.into_iter().map(|(_, set)| (set, self.coefficient(set))).collect()
     }
 

@@ -153,12 +153,11 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     let again = printed(folder.path(), &[&arguments[..], &["--json"]].concat());
     assert_eq!(events(&again)[0]["finished"], 6);
     std::fs::write(&table, "01101000").unwrap();
-    let refused = |arguments: &[&str]| refused(folder.path(), arguments);
-    let sentence = refused(&arguments);
+    let sentence = refused(folder.path(), &arguments);
     assert!(sentence.contains("such as the table of a target or own data, has changed since"), "{sentence}");
     std::fs::remove_file(&table).unwrap();
     for command in ["run", "show"] {
-        let sentence = refused(&[command, "own.toml"]);
+        let sentence = refused(folder.path(), &[command, "own.toml"]);
         assert!(sentence.contains("target: cannot read my own.txt: No such file or directory"), "{sentence}");
     }
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");

@@ -1,5 +1,7 @@
 //! Own images and own texts as a user brings them: shown, planned, trained on, and refused alike by every command.
 
+#![cfg(unix)]
+
 mod common;
 
 use common::{json, printed, pudica, refused, text};
@@ -93,7 +95,8 @@ fn a_file_of_sentence_pairs_is_shown_and_learnt_under_its_own_name() {
         [&["run", "own.toml", "data.name=mytext", "--data", "data", "--out", "out"], &TEXT[..], &LSTM[..]].concat();
     printed(root, &run);
     let summary = summary(root, "out");
-    assert_eq!(summary["detail"]["data"]["class_names"], found["classes"]);
+    let classes = &summary["detail"]["data"]["own_classes"];
+    assert_eq!(classes[1], serde_json::json!({"name": "entailment", "train": 7, "test": 3}));
     assert_eq!(summary["detail"]["data"]["train"]["texts"], 21);
     let measure = |name: &str| summary["measures"][name].as_f64().unwrap_or_else(|| panic!("{name}: {summary}"));
     assert!((measure("test_majority_fraction") - 1.0 / 3.0).abs() < 1e-12);
@@ -101,6 +104,7 @@ fn a_file_of_sentence_pairs_is_shown_and_learnt_under_its_own_name() {
     assert!((0.0..=1.0).contains(&measure("sensitivity")));
     let page = fs::read_to_string(root.join("out/report.html")).unwrap();
     assert!(page.contains("mytext") && !page.contains("sst2"));
+    assert!(["Classes of your own data", "contradiction", "neutral"].iter().all(|text| page.contains(text)));
     for kind in ["roberta", "gpt2"] {
         let model = format!("model.kind={kind}");
         let sizes = ["model.heads=2", "model.mlp=8", &model];
@@ -163,7 +167,11 @@ fn show_and_run_refuse_the_same() {
     picture(&root.join("broken/b/1.png"), 4, 4, 3, 0);
     picture(&root.join("few/a/1.png"), 4, 4, 3, 0);
     picture(&root.join("few/b/1.png"), 4, 4, 3, 9);
-    let cases: [(&str, &[&str], bool, &str); 10] = [
+    put(root, "noise.csv", (0..=255).rev().collect::<Vec<u8>>());
+    std::os::unix::fs::symlink("/dev/zero", root.join("endless.tsv")).unwrap();
+    let cases: [(&str, &[&str], bool, &str); 12] = [
+        ("noise.csv", &[], true, "noise.csv: line 1, column 1: not UTF-8 text"),
+        ("endless.tsv", &[], true, "endless.tsv: is not a plain file"),
         ("nothere", &[], false, "\"nothere\" is no folder or file here or in data, and no data set known"),
         (
             "mytext",

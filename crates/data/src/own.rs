@@ -58,6 +58,10 @@ pub fn digest(root: &Path, files: &[PathBuf]) -> FileResult<String> {
     let mut all = Sha256::new();
     for path in files {
         let wrong = |error: std::io::Error| FileError::new(path, format!("cannot be read: {error}"));
+        // A device or a pipe may never end, or never begin.
+        if !std::fs::metadata(path).map_err(wrong)?.is_file() {
+            return Err(FileError::new(path, "is not a plain file"));
+        }
         let (mut own, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
         let mut file = std::fs::File::open(path).map_err(wrong)?;
         loop {

@@ -85,7 +85,14 @@ impl Plan {
             let new = expand(&scale, sweep, &runs, &mut used).map_err(|error| in_sweep(recipe, sweep, error))?;
             runs.extend(new);
         }
-        used.check()?;
+        let unused = used.unused();
+        if let Some(key) = unused.iter().find(|key| given.is_empty() || given.contains(**key)) {
+            return Err(Error::setting(key, "plays no part in any run of this plan; leave it out"));
+        }
+        if !unused.is_empty() {
+            // The recipe's own, left without use by an override: they have one in the recipe as it is written, or are refused there.
+            Plan::new(recipe, &Request { overrides: Vec::new(), flags: Vec::new(), ..request.clone() })?;
+        }
         // Two sweeps may ask for the same run; it is made once, for the first of them.
         let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(run.id.clone()));
@@ -262,12 +269,12 @@ impl Used {
         Ok(resolved)
     }
 
-    fn check(&self) -> Result<()> {
-        let unused = self.dropped.iter().filter(|(_, count)| **count == self.runs).map(|(key, _)| key).min();
-        match unused {
-            Some(key) => Err(Error::setting(key, "plays no part in any run of this plan; leave it out")),
-            None => Ok(()),
-        }
+    /// Keys that were given and that no run has used.
+    fn unused(&self) -> Vec<&String> {
+        let mut unused: Vec<&String> =
+            self.dropped.iter().filter(|(_, count)| **count == self.runs).map(|(key, _)| key).collect();
+        unused.sort();
+        unused
     }
 }
 

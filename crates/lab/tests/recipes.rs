@@ -95,6 +95,16 @@ fn overrides_replace_axes_or_set_values() {
     );
 }
 
+/// The recipe sets the heads of its transformers; an LSTM has none, and who asks for one did not ask for heads.
+#[test]
+fn what_an_override_leaves_without_use_is_refused_only_where_the_user_gave_it() {
+    let plan = plan("vasudeva/mrpc", "quick", &["model.kind=lstm"]);
+    assert!(plan.runs.iter().all(|run| run.settings.text("model.kind") == "lstm"));
+    let recipe = Recipe::find("vasudeva/mrpc").unwrap();
+    let refused = plan_of(&recipe, Some("quick"), &["model.kind=lstm", "model.heads=2"]).unwrap_err().to_string();
+    assert!(refused.contains("model.heads: plays no part"), "{refused}");
+}
+
 #[test]
 fn drawn_axes_stay_drawn_when_overridden() {
     let plan = plan("hahn/tradeoff", "paper", &["draws=10", "n=5,6"]);

@@ -184,6 +184,15 @@ impl Format {
     }
 
     fn write(self, value: f64) -> String {
+        let text = self.digits(value);
+        // What is rounded to 0 has no sign.
+        match text.strip_prefix('-').filter(|digits| digits.chars().all(|digit| "0.,".contains(digit))) {
+            Some(zero) => zero.into(),
+            None => text.replace('-', "−"),
+        }
+    }
+
+    fn digits(self, value: f64) -> String {
         match self {
             _ if !value.is_finite() => MISSING.into(),
             Format::Decimals(0) => grouped(&format!("{value:.0}")),
@@ -195,13 +204,12 @@ impl Format {
                 format!("{digits}·10^{{{exponent}}}")
             }
         }
-        .replace('-', "−")
     }
 }
 
 /// A whole number in groups of three digits from 10,000 on.
 fn grouped(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("−", digits));
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     if digits.len() < 5 {
         return format!("{sign}{digits}");
     }
@@ -307,6 +315,8 @@ mod tests {
         assert_eq!(written(&[5e-2, 3.2e-12]), ["5.00·10^{−2}", "3.20·10^{−12}"]);
         assert_eq!(written(&[3.0, 20_000.0, -1_234_567.0]), ["3", "20,000", "−1,234,567"]);
         assert_eq!(written(&[123.456_789, 0.0]), ["123.5", "0.0"]);
+        assert_eq!(written(&[123.456_789, -0.001]), ["123.4568", "−0.0010"]);
+        assert_eq!(Format::Decimals(2).write(-0.001), "0.00");
         // A number that its own error hides from 0 does not set the format.
         let noise = Cell::number(1e-7, Spread::Error(0.02), None);
         assert_eq!(Format::of([Cell::from(0.5), noise].iter()), Format::Decimals(4));

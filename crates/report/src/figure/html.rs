@@ -93,6 +93,9 @@ impl Figure {
         {
             (panel.y.label, y_again) = (label, true);
         }
+        if columns > SIZES.len() {
+            (title_again, x_again, y_again) = (false, false, false); // rows are broken on any screen
+        }
         // All panels of a figure have the same room around them.
         let left = self.left();
         let titled = self.panels.iter().any(|panel| !panel.title.is_empty());

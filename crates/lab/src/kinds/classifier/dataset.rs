@@ -6,11 +6,14 @@ use pudica_data::{Split, Stream};
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Model};
 use pudica_probe::{Estimate, Profile};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::config::ClassifierConfig;
 use crate::error::Result;
 use crate::stop::Progress;
+
+/// Under which [`Dataset::describe`] names the classes of a user's own data.
+pub(super) const CLASSES: &str = "own_classes";
 
 /// Inputs and their classes.
 pub(super) type Batch<I> = (I, Vec<usize>);
@@ -104,6 +107,23 @@ pub(super) trait Dataset {
 
     /// What is to be known about the data: how much was found, what was cut.
     fn describe(&self) -> Map<String, Value>;
+
+    /// How many inputs each class has in a split.
+    fn class_counts(&self, split: Split) -> Vec<usize> {
+        let mut counts = vec![0; self.own_classes().map_or(0, <[String]>::len)];
+        for label in self.labels(split) {
+            counts.resize(counts.len().max(label + 1), 0);
+            counts[*label] += 1;
+        }
+        counts
+    }
+
+    /// The classes of a user's own data, by name and count, for [`Dataset::describe`].
+    fn describe_classes(&self) -> Option<Value> {
+        let counts = Split::ALL.map(|split| self.class_counts(split));
+        let class = |(at, name): (usize, &String)| json!({"name": name, "train": counts[0][at], "test": counts[1][at]});
+        Some(self.own_classes()?.iter().enumerate().map(class).collect())
+    }
 }
 
 /// Inputs given to a network at once in a measurement: more keep a GPU busy, fewer stay in a processor's caches.

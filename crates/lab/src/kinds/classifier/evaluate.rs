@@ -75,12 +75,8 @@ pub(super) fn last_measures<M: Dataset>(
 ) -> Result<(Map<String, Value>, Map<String, Value>)> {
     let (mut found, mut detail) = (Map::new(), Map::new());
     for split in Split::ALL {
-        let mut counts = Vec::new();
-        for label in dataset.labels(split) {
-            counts.resize(counts.len().max(label + 1), 0);
-            counts[*label] += 1;
-        }
-        found.insert(format!("{}_majority_fraction", split.name()), largest_fraction(&counts).into());
+        let majority = largest_fraction(&dataset.class_counts(split));
+        found.insert(format!("{}_majority_fraction", split.name()), majority.into());
     }
     let measure = &config.measure;
     let train = |asked: usize, purpose: &str| sample(dataset.count(Split::Train), asked, config.data.seed, purpose);

@@ -15,13 +15,16 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig, MeasureConfig};
-use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::dataset::{Batch, CLASSES, Dataset, TrainingBatch, pack, sample};
 use super::how_to_get;
 use super::own::{OwnData, find_own, reading};
 use super::point::with_error;
 use super::validate::not_for;
 use crate::error::{Error, Result};
 use crate::stop::Progress;
+
+/// Where `data.binary` divides ten classes in two.
+const FIRST_OF_SECOND_HALF: usize = 5;
 
 /// Steps of a PGD attack.
 const PGD_STEPS: usize = 10;
@@ -112,6 +115,10 @@ impl ImageDataset {
         };
         let train = Part::new(train, "train", config.train, config)?;
         let test = Part::new(test, "test", config.test, config)?;
+        if let Some(names) = own_classes.as_ref().filter(|names| config.binary && names.len() <= FIRST_OF_SECOND_HALF) {
+            let problem = format!("divides ten classes in two; there are {}: leave it false", names.len());
+            return Err(Error::setting("data.binary", problem));
+        }
         let classes = match (config.binary, &own_classes) {
             (true, _) => 2,
             (false, None) => 10,
@@ -364,9 +371,7 @@ impl Dataset for ImageDataset {
             ("shape".to_string(), self.train.images.shape().to_string().into()),
             ("classes".to_string(), self.classes.into()),
         ]);
-        if let Some(names) = &self.own_classes {
-            described.insert("class_names".into(), json!(names));
-        }
+        described.extend(self.describe_classes().map(|classes| (CLASSES.to_string(), classes)));
         described
     }
 }
@@ -392,7 +397,10 @@ impl Part {
 
 /// The classes of images; with `binary`, whether theirs is 5 or more.
 fn labels(images: &Images, binary: bool) -> Vec<usize> {
-    let of = |label: &u8| if binary { usize::from(*label >= 5) } else { usize::from(*label) };
+    let of = |label: &u8| match binary {
+        true => usize::from(usize::from(*label) >= FIRST_OF_SECOND_HALF),
+        false => usize::from(*label),
+    };
     images.labels().iter().map(of).collect()
 }
 

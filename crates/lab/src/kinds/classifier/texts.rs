@@ -11,7 +11,7 @@ use pudica_probe::{Budget, EmbeddingNoise, InputKind, Nudge, NudgeName, Profile,
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig};
-use super::dataset::{Batch, Dataset, TrainingBatch, pack, sample};
+use super::dataset::{Batch, CLASSES, Dataset, TrainingBatch, pack, sample};
 use super::how_to_get;
 use super::own::{OwnData, find_own, reading};
 use super::validate::not_for;
@@ -159,9 +159,7 @@ impl Dataset for TextDataset {
             ("test".to_string(), split(&self.test)),
             ("vocabulary".to_string(), self.vocabulary.into()),
         ]);
-        if self.own {
-            described.insert("class_names".into(), json!(self.classes));
-        }
+        described.extend(self.describe_classes().map(|classes| (CLASSES.to_string(), classes)));
         described
     }
 }

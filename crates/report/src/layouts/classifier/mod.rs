@@ -7,6 +7,7 @@
 mod claims;
 mod correlations;
 mod curves;
+mod data;
 mod robustness;
 mod sharpness;
 mod sites;
@@ -78,6 +79,7 @@ fn findings(sweep: &Sweep, shows_published: bool) -> Findings {
     }
     findings.tables.extend(sharpness::table(&context));
     findings.tables.extend(robustness::attacks(&context));
+    findings.tables.extend(data::table(&context));
     if let Some((drawn, table, correlated)) = correlations::correlations(&context) {
         findings.figures.push(drawn);
         findings.tables.push(table);
