@@ -154,7 +154,16 @@ pub fn interval(name: &str, found: Option<Contrast>) -> String {
     let half = ((high - low) / 2.0).max(1e-9 * low.abs().max(high.abs())).max(f64::MIN_POSITIVE);
     let digit = power(half) - 1;
     let written = |unit: f64, decimals: usize| {
-        format!("{:.decimals$} [{:.decimals$}, {:.decimals$}]", value / unit, low / unit, high / unit).replace('-', "−")
+        let fixed = |value: f64| {
+            let text = format!("{:.decimals$}", value / unit);
+            // What rounds to 0 has no sign.
+            if text.bytes().all(|byte| b"-0.".contains(&byte)) {
+                text.replace('-', "")
+            } else {
+                text.replace('-', "−")
+            }
+        };
+        format!("{} [{}, {}]", fixed(value), fixed(low), fixed(high))
     };
     match -digit {
         decimals @ 0..=4 => format!("{name} {}", written(1.0, decimals as usize)),
@@ -213,6 +222,7 @@ mod tests {
     fn intervals_are_written_to_their_own_digits() {
         let words = |low: f64, high: f64| interval("slope,", found(low, high));
         assert_eq!(words(-0.0733, -0.0309), "slope, −0.052 [−0.073, −0.031]");
+        assert_eq!(words(-0.112, 0.106), "slope, 0.00 [−0.11, 0.11]");
         assert_eq!(words(3213.4, 9120.0), "slope, 6167 [3213, 9120]");
         assert_eq!(words(-4.9e-5, 6.5e-5), "slope, 0.8 [−4.9, 6.5]·10^{−5}");
         assert_eq!(words(1.0e-3, 1.0003e-3), "slope, 1.00015 [1.00000, 1.00030]·10^{−3}");

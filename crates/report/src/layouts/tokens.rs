@@ -264,7 +264,7 @@ fn trained_table(sweep: &Sweep, settings: &[Setting]) -> Table {
 
 const CAPTION: &str = "Columns are data settings (n_{s}, n_{f}, n_{d}, m). From top to bottom: share of right labels; cosine of the rows of \
     U W_{v}^{T} with v_{sp}, v_{freq} and v_{irrel}; attention to the tokens of each kind; sensitivity on the training set (Definition 4.3, all \
-    replacements). Lines are means over runs, bands their 95 % confidence intervals. Dashed: the predictors that use one kind of token only.";
+    replacements). Lines are means over runs, bands their 95 % intervals where there are three or more. Dashed: the predictors that use one kind of token only.";
 
 /// A curve: its title, its place in the palette, and its name.
 type Curve = (&'static str, usize, &'static str);

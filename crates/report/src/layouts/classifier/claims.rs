@@ -84,14 +84,14 @@ const LARGER: [Larger; 7] = [
 
 /// Everything that was published about a recipe and can be asked of its runs.
 pub fn claims(context: &Context) -> Vec<Claim> {
-    let mut claims = Vec::new();
+    // The question of the page is the first: where corruptions or weight noise were measured, it is about them.
+    let mut claims = robustness(context);
+    claims.extend(flatness(context));
     let stated = LARGER.iter().filter(|claim| claim.recipes.contains(&context.recipe));
     claims.extend(stated.filter_map(|claim| larger(context, claim)));
     if context.recipe.starts_with("vasudeva/ablation-") {
         claims.extend(similar(context));
     }
-    claims.extend(robustness(context));
-    claims.extend(flatness(context));
     claims.extend(order_at_the_end(context));
     claims.extend(later_tokens(context));
     claims

@@ -28,7 +28,7 @@ pub fn training(context: &Context) -> Drawn {
         "training",
         "Training",
         "Accuracy and cross-entropy on the training and the test set. Lines are means over runs, bands 95 % intervals: over runs where there \
-         are several, over inputs where there is one.",
+         are three or more, over inputs where there is one.",
         Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     )
 }
@@ -61,7 +61,7 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
         "sensitivity",
         "Sensitivity",
         "Share of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands and bars are \
-         95 % intervals: over runs where there are several, over inputs where there is one.",
+         95 % intervals: over runs where there are three or more, over inputs where there is one.",
         Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     ))
 }

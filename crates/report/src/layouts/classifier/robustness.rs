@@ -57,7 +57,7 @@ pub fn figures(context: &Context) -> Vec<Drawn> {
             &format!("corruptions-{severity}"),
             &format!("Corruptions of severity {severity}, through training"),
             "Sensitivity, accuracy on the test set as it is, and on each corruption of it, against the epoch. Bands are 95 % intervals: over runs \
-             where there are several, over images where there is one.",
+             where there are three or more, over images where there is one.",
             through_training(&groups, &names),
         ));
         drawn.push(context.drawn(

@@ -66,7 +66,7 @@ pub fn positions(context: &Context) -> Option<Drawn> {
         "positions",
         "Sensitivity by token position",
         "Share of touches of the token at each position that change the predicted class, at the end of training, texts aligned at their last token. \
-         Far to the left few texts are long enough, and intervals are wide. Bands are 95 % intervals: over runs where there are several, over \
+         Far to the left few texts are long enough, and intervals are wide. Bands are 95 % intervals: over runs where there are three or more, over \
          texts where there is one.",
         Figure { panels: vec![panel], columns: 1, legend: context.legend(), ..Figure::default() },
     ))
