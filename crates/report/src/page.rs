@@ -106,10 +106,10 @@ fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
         html(&drawn.caption)
     );
     figure += &verdicts::beside(drawn, claims);
-    let _ = write!(
+    let _ = writeln!(
         figure,
         "</figcaption><p class=\"files\"><a href=\"figures/{file}.csv\">data (CSV)</a> <a href=\"figures/{file}.svg\">SVG</a> \
-         <a href=\"figures/{file}.png\">PNG</a></p></figure>\n"
+         <a href=\"figures/{file}.png\">PNG</a></p></figure>"
     );
     figure
 }
