@@ -35,7 +35,7 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
         html(&record.source),
         html(&record.title),
         verdicts::head(sweep, findings),
-        if sweep.is_as_published() { "paper" } else { "quick" },
+        if record.has_published_settings() { "paper" } else { "quick" },
         escape(&record.scale),
         scale_words(sweep, &findings.scale)
     );
@@ -74,6 +74,7 @@ fn font_faces() -> String {
 fn scale_words(sweep: &Sweep, words: &ScaleWords) -> &'static str {
     match (sweep.is_builtin(), sweep.record.scale.as_str(), sweep.record.overrides.is_empty()) {
         (true, "paper", true) => words.paper,
+        _ if sweep.record.has_published_settings() => "The published settings; not with all of the published seeds.",
         (true, "paper", false) => "The published settings, changed by the overrides in the command below.",
         (true, _, _) => words.other,
         (false, _, _) => "",
