@@ -263,6 +263,14 @@ impl Table {
     }
 }
 
+/// Room for a sentence, so that it has three lines at most: a letter is about half as wide as it is high.
+fn room(text: &str) -> String {
+    match text.chars().count() {
+        ..=36 => String::new(),
+        letters => format!(" style=\"min-width:min({}em,70vw)\"", (letters / 6 + 3).min(40)),
+    }
+}
+
 fn runs_html(runs: usize) -> String {
     format!(" <span class=\"i\">({})</span>", counted(runs, "run"))
 }
@@ -274,7 +282,7 @@ impl Cell {
             Cell::Missing => format!(" class=\"n\">{MISSING}"),
             Cell::Text(text) => match text.replace('−', "-").parse::<f64>() {
                 Ok(value) if value.is_finite() => format!(" class=\"n\" data-v=\"{value}\">{}", html(text)),
-                _ => format!(">{}", html(text)),
+                _ => format!("{}>{}", room(text), html(text)),
             },
             Cell::Link { text, to } => format!("><a href=\"{}\">{}</a>", escape(to), html(text)),
             // Nothing was seen of what cannot be less than nothing: an upper limit.
@@ -327,6 +335,11 @@ mod tests {
         let format = Format::Decimals(2);
         assert_eq!(Cell::from("−3").html(format, true), " class=\"n\" data-v=\"-3\">−3");
         assert_eq!(Cell::from("a < b").html(format, true), ">a &lt; b");
+        assert!(
+            Cell::from("a ".repeat(20).as_str())
+                .html(format, true)
+                .starts_with(" style=\"min-width:min(9em,70vw)\">a a")
+        );
         assert_eq!(Cell::from(f64::NAN).html(format, true), " class=\"n\">–");
         assert_eq!(Cell::run("seed=0", "abc").html(format, true), "><a href=\"runs/abc/\">seed=0</a>");
         let none = Mean { mean: 0.0, std_error: 0.0, low: 0.0, high: 0.00597, count: 1 };
