@@ -240,14 +240,12 @@ impl Spectrum {
         });
         transform(&mut squares);
         let scale = (0.5f64).powi(self.n as i32);
-        let part = |values: &[f64]| {
-            let found = values.iter().map(|value| (value * scale).round() as i64);
-            found.fold((0, 0u128), |(most, sum), r| (most.max(r.unsigned_abs()), sum + (r * r) as u128))
-        };
+        let part = |values: &[f64]| dispatch(RoundedSquares { values, scale });
+        let join = |a: (i64, u128), b: (i64, u128)| (a.0.max(b.0), a.1 + b.1);
         let at_zero = u128::from(1u64 << self.n).pow(2);
-        let join = |a: (u64, u128), b: (u64, u128)| (a.0.max(b.0), a.1 + b.1);
-        let (most, sum) = squares[1..].par_chunks(1 << 14).map(part).reduce(|| (0, 0), join);
-        Ok(Some(Autocorrelation { absolute_indicator: most, sum_of_square_indicator: (sum + at_zero) as f64 }))
+        squares[0] = 0.0; // r(0) = 2^n is not looked at
+        let (most, sum) = squares.par_chunks(1 << 14).map(part).reduce(|| (0, 0), join);
+        Ok(Some(Autocorrelation { absolute_indicator: most as u64, sum_of_square_indicator: (sum + at_zero) as f64 }))
     }
 
     /// The largest |S| with lambda_S not 0: the degree as a polynomial. (The constant 0 has degree 0 here.)
@@ -283,6 +281,32 @@ impl Spectrum {
     /// The sum of |S| lambda_S^2, which by Eq. 17 of Hahn & Rofin is the average sensitivity.
     pub fn average_sensitivity(&self) -> f64 {
         self.degree_profile.iter().enumerate().map(|(i, weight)| i as f64 * weight).sum()
+    }
+}
+
+/// The largest of some values, scaled and rounded to whole numbers, in size, and the sum of their squares.
+struct RoundedSquares<'a> {
+    values: &'a [f64],
+    scale: f64,
+}
+
+impl Kernel for RoundedSquares<'_> {
+    type Output = (i64, u128);
+
+    #[inline(always)]
+    fn run(self, _: Isa) -> (i64, u128) {
+        let (mut most, mut sum) = (0, 0);
+        // Squares have at most 60 bits: eight of them fit 64, and are added to the 128 together.
+        for few in self.values.chunks(8) {
+            let mut squares = 0;
+            for value in few {
+                let rounded = (value.abs() * self.scale + 0.5) as i64;
+                most = most.max(rounded);
+                squares += (rounded * rounded) as u64;
+            }
+            sum += u128::from(squares);
+        }
+        (most, sum)
     }
 }
 

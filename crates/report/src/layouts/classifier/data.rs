@@ -11,7 +11,7 @@ const LISTED: usize = 100;
 /// The classes of own data with their numbers of inputs; none where all data sets are known ones.
 pub fn table(context: &Context) -> Option<Table> {
     let mut sets: Vec<(String, &Vec<Value>)> = Vec::new();
-    for run in context.groups.iter().flat_map(|group| &group.runs) {
+    for run in context.runs() {
         let classes =
             run.summary.as_ref().and_then(|summary| summary.detail.get("data")?.get("own_classes")?.as_array());
         let found = classes.map(|classes| (run.text("data.name"), classes));
