@@ -355,7 +355,7 @@ fn print_claims(record: &SweepRecord, claims: &[Claim]) {
         println!("  {:<12} {}", claim.decision.words(), plain(&claim.question));
         println!("  {:<12} {}", "", plain(&claim.evidence()));
     }
-    if record.scale != "paper" || !record.overrides.is_empty() {
+    if !record.has_published_settings() {
         println!("  These are not the published settings: a smoke test, whose verdicts may be those of its size.");
     }
 }

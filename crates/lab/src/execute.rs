@@ -67,8 +67,7 @@ pub fn execute_with(
     }
     let mut notices = experiment.notices();
     let folder = SweepFolder::claim(folder, plan, &machine.program, &mut notices)?;
-    let jobs = jobs(plan, machine, experiment);
-    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, jobs, &mut notices)?;
+    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, &mut notices)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
         runs: plan.runs.len(),
@@ -76,7 +75,7 @@ pub fn execute_with(
         total_steps: sweep.works.iter().map(|work| work.steps).sum(),
     });
     notices.into_iter().for_each(|text| observer.notice(&Event::Notice { text }));
-    side_by_side(jobs, || sweep.work());
+    side_by_side(sweep.jobs, || sweep.work());
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(error) = state.fatal {
         return Err(error);
@@ -142,7 +141,6 @@ impl<'a> Running<'a> {
         machine: &'a Machine,
         observer: &'a dyn Observer,
         user_stop: &Stop,
-        jobs: usize,
         notices: &mut Vec<String>,
     ) -> Result<Running<'a>> {
         let mut summaries = HashMap::new();
@@ -196,7 +194,7 @@ impl<'a> Running<'a> {
             machine,
             observer,
             stop: user_stop.child(),
-            jobs,
+            jobs: jobs(plan, machine, experiment),
             works,
             start: Instant::now(),
             state: Mutex::new(state),

@@ -35,7 +35,7 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
         html(&record.source),
         html(&record.title),
         verdicts::head(sweep, findings),
-        if sweep.is_as_published() { "paper" } else { "quick" },
+        if record.has_published_settings() { "paper" } else { "quick" },
         escape(&record.scale),
         scale_words(sweep, &findings.scale)
     );
@@ -74,6 +74,7 @@ fn font_faces() -> String {
 fn scale_words(sweep: &Sweep, words: &ScaleWords) -> &'static str {
     match (sweep.is_builtin(), sweep.record.scale.as_str(), sweep.record.overrides.is_empty()) {
         (true, "paper", true) => words.paper,
+        _ if sweep.record.has_published_settings() => "The published settings; not with all of the published seeds.",
         (true, "paper", false) => "The published settings, changed by the overrides in the command below.",
         (true, _, _) => words.other,
         (false, _, _) => "",
@@ -106,10 +107,10 @@ fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
         html(&drawn.caption)
     );
     figure += &verdicts::beside(drawn, claims);
-    let _ = write!(
+    let _ = writeln!(
         figure,
         "</figcaption><p class=\"files\"><a href=\"figures/{file}.csv\">data (CSV)</a> <a href=\"figures/{file}.svg\">SVG</a> \
-         <a href=\"figures/{file}.png\">PNG</a></p></figure>\n"
+         <a href=\"figures/{file}.png\">PNG</a></p></figure>"
     );
     figure
 }

@@ -31,11 +31,6 @@ impl Sweep {
         pudica_lab::recipe::builtin(&self.record.recipe).is_some()
     }
 
-    /// Whether this is the published experiment, nothing changed.
-    pub fn is_as_published(&self) -> bool {
-        self.is_builtin() && self.record.scale == "paper" && self.record.overrides.is_empty()
-    }
-
     /// The title of a figure or table: as that of the published one for a built-in recipe, on its own for somebody's own.
     pub fn titled(&self, number: &str, title: &str) -> String {
         if number.is_empty() || !self.is_builtin() {

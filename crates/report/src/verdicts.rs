@@ -29,7 +29,7 @@ pub fn head(sweep: &Sweep, findings: &Findings) -> String {
 
 /// What to think of a verdict from runs that are not the published ones.
 fn caution(sweep: &Sweep, decision: Decision) -> &'static str {
-    match (sweep.is_as_published(), sweep.record.overrides.is_empty(), decision) {
+    match (sweep.record.has_published_settings(), sweep.record.overrides.is_empty(), decision) {
         (true, ..) | (_, true, Decision::Agrees) => "",
         (_, false, _) => "Settings were changed by overrides, so this is another experiment than the published one.",
         _ => "That may be the scale: <code>--scale paper</code> is the published experiment.",
@@ -68,7 +68,7 @@ pub fn table(sweep: &Sweep, claims: &[Claim]) -> Option<Table> {
     let mut note = "Brackets are 95 % intervals. Agrees: the interval is on the side that the question asks for. Disagrees: it is on the other \
         side. Cannot tell: it is on both, or there is none. A statement of several parts agrees if all do, and disagrees if any does."
         .to_string();
-    if !sweep.is_as_published() {
+    if !sweep.record.has_published_settings() {
         note += " These runs are not the published experiment.";
     }
     (!claims.is_empty()).then(|| Table {

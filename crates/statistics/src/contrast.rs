@@ -129,9 +129,12 @@ mod tests {
         assert!((found.low - (-1.0 - 1.959964 * 0.1 * 2f64.sqrt())).abs() < 1e-5, "{found:?}");
         assert!((found.p - 1.5374597944280347e-12).abs() < 1e-20, "scipy.special.erfc(1 / 0.1 / 2): {found:?}");
         // scipy.stats.t.ppf(0.975, [2, 30, 1000, 99_000])
-        for (freedom, point) in
-            [(2.0, 4.302652729749462), (30.0, 2.0422724563012373), (1e3, 1.9623390808264074), (99e3, 1.9599879471636965)]
-        {
+        for (freedom, point) in [
+            (2.0, 4.302652729749462),
+            (30.0, 2.0422724563012373),
+            (1e3, 1.9623390808264074),
+            (99e3, 1.9599879471636965),
+        ] {
             let one = contrast(&[(1.0, Term { value: 0.0, std_error: 1.0, freedom })]).unwrap();
             assert!((one.high - point).abs() < 1e-8, "{freedom}: {one:?}");
         }

@@ -52,6 +52,14 @@ pub struct SweepRecord {
     pub runs: Vec<RunRecord>,
 }
 
+impl SweepRecord {
+    /// Whether its runs have the settings of the published experiment; some seeds may be missing.
+    pub fn has_published_settings(&self) -> bool {
+        let seeds_only = self.overrides.iter().all(|text| text.starts_with("seed="));
+        crate::recipe::builtin(&self.recipe).is_some() && self.scale == "paper" && seeds_only
+    }
+}
+
 /// A run's place in the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {

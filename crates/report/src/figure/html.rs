@@ -159,7 +159,7 @@ mod tests {
             Panel {
                 title: text(place < 2, &format!("column {place}")),
                 x: Axis::linear(&text(place >= 2, "epoch")),
-                y: Axis::linear(&text(place % 2 == 0, "loss")),
+                y: Axis::linear(&text(place.is_multiple_of(2), "loss")),
                 marks: vec![Mark::line(points.clone(), style.clone()), Mark::points(points, style)],
             }
         };
