@@ -7,8 +7,11 @@ use crate::typeset::{escape, html};
 
 /// Below the title: what was done, the question of the experiment and its answer here, and what to know before believing it.
 pub fn head(sweep: &Sweep, findings: &Findings) -> String {
-    // Recipes end by what was published, which stands beside our own answer below.
-    let about = sweep.record.about.split("Published:").next().unwrap_or_default().trim();
+    // Built-in recipes end by what was published, which stands beside our own answer below.
+    let about = match sweep.record.about.split_once("Published:") {
+        Some((about, _)) if sweep.is_builtin() => about.trim(),
+        _ => sweep.record.about.trim(),
+    };
     let mut text = if about.is_empty() { String::new() } else { format!("<p class=\"about\">{}</p>", escape(about)) };
     if let Some(claim) = findings.claims.first() {
         text += &format!(

@@ -4,7 +4,7 @@ use pudica_statistics::{Line, Mean, contrast, linregress};
 use serde_json::{Map, Value, json};
 
 use super::title_of;
-use crate::claims::{Claim, Parts, single};
+use crate::claims::{Claim, Decision, Parts, interval, single};
 use crate::figure::colour::{of_target, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
 use crate::findings::{Cell, Findings, Spread, Table, counted, head};
@@ -290,11 +290,16 @@ fn long_claims(all: &[Series]) -> Vec<Claim> {
         "Does MAJORITY's sharpness still rise at hundreds of bits?",
         runs_of(all, &["majority"]),
     )];
-    let margin = majority.map_or(0.0, |line| 0.1 * line.slope.abs());
+    let margin = majority.map(|line| 0.1 * line.slope.abs());
     let mut level = Parts::default();
     for target in ["first", "mean"] {
         let fit = find(all, target).and_then(Series::learnt_fit);
-        level.about(&format!("slope for {}", title_of(target)), fit.as_ref().and_then(single), margin);
+        let (name, slope) = (format!("slope for {}", title_of(target)), fit.as_ref().and_then(single));
+        match margin {
+            Some(margin) => level.about(&name, slope, margin),
+            None => level
+                .add(Decision::CannotTell, format!("{}, none for MAJORITY to compare it with", interval(&name, slope))),
+        }
     }
     claims.push(level.claim(
         "fig8",
