@@ -44,7 +44,8 @@ impl Panel {
                 Mark::Points { points, style } | Mark::Line { points, style } => {
                     let shown = || points.iter().filter(|point| self.x.shows(point.x) && self.y.shows(point.y));
                     let ends = [f64::min, f64::max].map(|end| shown().map(|point| point.y).reduce(end));
-                    let ([Some(low), Some(high)], Some(first), Some(last)) = (ends, shown().next(), shown().next_back())
+                    let ([Some(low), Some(high)], Some(first), Some(last)) =
+                        (ends, shown().next(), shown().next_back())
                     else {
                         continue;
                     };
