@@ -267,7 +267,7 @@ impl Table {
 fn room(text: &str) -> String {
     match text.chars().count() {
         ..=36 => String::new(),
-        letters => format!(" style=\"min-width:min({}em,70vw)\"", (letters / 6 + 3).min(40)),
+        letters => format!(" style=\"min-width:min({}em,70vw)\"", (letters / 6 + 3).min(60)),
     }
 }
 
