@@ -41,6 +41,13 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Whether these tests run under `nohup`, which the command heeds: no SIGHUP then.
+fn under_nohup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.is_some_and(|signals| signals & 1 == 1)
+}
+
 #[test]
 fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
     let folder = folder();
@@ -48,6 +55,10 @@ fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
     let expected = measures(&folder.path().join("straight"));
     assert_eq!(expected.len(), 2);
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("USR1", 138)] {
+        if signal == "HUP" && under_nohup() {
+            eprintln!("SIGHUP was not tried: it is ignored here");
+            continue;
+        }
         let out = folder.path().join(signal);
         let child = started(&mut command(folder.path(), signal), &out);
         send(signal, &child);
