@@ -38,7 +38,7 @@ impl Sweep {
         }
         let mut letters = title.chars();
         let title: String = letters.next().into_iter().flat_map(char::to_lowercase).chain(letters).collect();
-        match self.record.overrides.is_empty() {
+        match self.record.has_own_settings() {
             true => format!("{number}: {title}"),
             false => format!("{number} with other settings: {title}"),
         }

@@ -29,7 +29,7 @@ pub fn head(sweep: &Sweep, findings: &Findings) -> String {
 
 /// What to think of a verdict from runs that are not the published ones.
 fn caution(sweep: &Sweep, decision: Decision) -> &'static str {
-    match (sweep.record.has_published_settings(), sweep.record.overrides.is_empty(), decision) {
+    match (sweep.record.has_published_settings(), sweep.record.has_own_settings(), decision) {
         (true, ..) | (_, true, Decision::Agrees) => "",
         (_, false, _) => "Settings were changed by overrides, so this is another experiment than the published one.",
         _ => "That may be the scale: <code>--scale paper</code> is the published experiment.",

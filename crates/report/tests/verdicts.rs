@@ -161,6 +161,14 @@ fn slopes_decide() {
     assert_eq!(claim(&report, "for MAJORITY and FIRST, however slightly").decision, Decision::Disagrees);
     assert_eq!(claim(&report, "no trend for MEAN").decision, Decision::Agrees);
     let (_, page) = checked(&report);
+    assert!(
+        page.contains("Figure 1: sharpness against input length")
+            && page.contains("not with all of the published seeds")
+    );
+    assert!(!page.contains("Settings were changed by overrides"), "seeds are no settings that change the experiment");
+
+    let folder = tempfile::tempdir().unwrap();
+    let (_, page) = checked(&lengths(folder.path(), &["seed=0..2", "train.lr=1e-3"], slope, usize::MAX));
     assert!(page.contains("Figure 1 with other settings: sharpness against input length"));
     assert!(page.contains("Settings were changed by overrides"));
 

@@ -55,8 +55,12 @@ pub struct SweepRecord {
 impl SweepRecord {
     /// Whether its runs have the settings of the published experiment; some seeds may be missing.
     pub fn has_published_settings(&self) -> bool {
-        let seeds_only = self.overrides.iter().all(|text| text.starts_with("seed="));
-        crate::recipe::builtin(&self.recipe).is_some() && self.scale == "paper" && seeds_only
+        crate::recipe::builtin(&self.recipe).is_some() && self.scale == "paper" && self.has_own_settings()
+    }
+
+    /// Whether its runs have the settings that the recipe gives this scale: overrides chose seeds at most.
+    pub fn has_own_settings(&self) -> bool {
+        self.overrides.iter().all(|text| text.starts_with("seed="))
     }
 }
 
