@@ -39,7 +39,7 @@ macro_rules! measures {
 measures! {
     /// `E[f]`.
     Mean = "mean",
-    /// Var[f].
+    /// `Var[f]`.
     Variance = "variance",
     /// as_n(f).
     AverageSensitivity = "average_sensitivity",
@@ -361,7 +361,7 @@ pub struct Analysis {
     pub free_variables: Option<Vec<usize>>,
     /// `E[f]`, in this convention.
     pub mean: Option<Quantity>,
-    /// Var[f], in this convention.
+    /// `Var[f]`, in this convention.
     pub variance: Option<Quantity>,
     /// as_n(f).
     pub average_sensitivity: Option<Quantity>,

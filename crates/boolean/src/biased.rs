@@ -15,7 +15,7 @@ pub struct Biased {
     pub p: f64,
     /// `E[f]`.
     pub mean: f64,
-    /// Var[f].
+    /// `Var[f]`.
     pub variance: f64,
     /// The sum of the influences.
     pub average_sensitivity: f64,
