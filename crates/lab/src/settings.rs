@@ -45,16 +45,9 @@ impl Settings {
     }
 
     /// Adds a setting that is left out of the JSON at its default.
-    pub(crate) fn or_insert(&mut self, table: &str, name: &str, value: &str) {
+    pub(crate) fn or_insert(&mut self, table: &str, name: &str, value: impl Into<Value>) {
         if self.tree[table].get(name).is_none() {
             self.tree[table][name] = value.into();
-        }
-    }
-
-    /// Adds a number that is left out of the JSON at its default.
-    pub(crate) fn or_insert_number(&mut self, table: &str, name: &str, number: impl Into<Value>) {
-        if self.tree[table].get(name).is_none() {
-            self.tree[table][name] = number.into();
         }
     }
 

@@ -222,7 +222,7 @@ impl Configuration for RunConfig {
     fn settings(&self) -> Settings {
         let mut settings = Settings::of(self);
         // Left out of the JSON when it is the default, but a setting all the same.
-        settings.or_insert("model", "start", &self.model.start);
+        settings.or_insert("model", "start", self.model.start.as_str());
         settings
     }
 }

@@ -324,10 +324,10 @@ impl Configuration for ClassifierConfig {
         // Left out of the JSON when they are the default, but settings all the same.
         let DataConfig { text, label, size, test_fraction, content, .. } = &self.data;
         for (name, value) in [("text", text), ("label", label), ("content", content)] {
-            settings.or_insert("data", name, value);
+            settings.or_insert("data", name, value.as_str());
         }
-        settings.or_insert_number("data", "size", *size);
-        settings.or_insert_number("data", "test_fraction", *test_fraction);
+        settings.or_insert("data", "size", *size);
+        settings.or_insert("data", "test_fraction", *test_fraction);
         settings
     }
 }
