@@ -1,0 +1,122 @@
+//! Other people's networks, each as a [`Model`]: it answers to inputs with scores, and says in one sentence what it cannot give.
+//!
+//! [`open`] finds the door by what lies at a path: an ONNX file, a PyTorch checkpoint, a Hugging Face folder; or it starts a program.
+//! Networks of our own that somebody trained with `pudica run` come through `pudica_measure`, which knows run folders.
+
+mod error;
+mod input;
+mod request;
+
+pub use error::{ModelError, ModelResult};
+pub use input::{Image, Input, Normalisation, Takes};
+pub use request::{Choices, ModelRequest, Outputs, Runtime, Source, pairs};
+
+use pudica_nn::Weights;
+use pudica_statistics::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// What is known of a model before it is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// What it is called in tables: the file's name, or what the user calls it.
+    pub name: String,
+    /// What computes it, with its version: `tract 0.23.9`, `ONNX Runtime 1.31.1`, `pudica`, `program`.
+    pub runtime: String,
+    /// What it takes.
+    pub takes: Takes,
+    /// What its outputs are.
+    pub outputs: Outputs,
+    /// How many classes it tells apart; 1 where it gives one number.
+    pub classes: usize,
+    /// How many weights it has, where that is known.
+    pub parameters: Option<u64>,
+    /// The identity of its files and of all choices that decide its answers: the first 16 hexadecimal digits of a SHA-256. Results of another
+    /// identity are not continued.
+    pub digest: String,
+    /// What a reader should know: an axis that was guessed, an engine that was chosen for a reason. Whole sentences.
+    pub notes: Vec<String>,
+}
+
+/// Scores \[inputs, classes\].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scores {
+    /// Numbers per input.
+    pub classes: usize,
+    /// Input after input.
+    pub values: Vec<f32>,
+}
+
+impl Scores {
+    /// The scores of each input, in order.
+    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.values.chunks_exact(self.classes.max(1))
+    }
+}
+
+/// The curvature of the mean cross-entropy in the weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curvature {
+    /// The trace of the Hessian, by Hutchinson's estimate.
+    pub trace: Estimate,
+    /// Its largest eigenvalue.
+    pub top_eigenvalue: Option<f64>,
+    /// How much a product with the Hessian may be off because derivatives are differences, as a fraction.
+    pub step_error: f64,
+}
+
+/// A network that somebody brings. What it cannot give it refuses in one sentence ([`ModelError::Lacks`]).
+pub trait Model: Send {
+    /// What is known of it.
+    fn about(&self) -> &About;
+
+    /// The scores of these inputs, one row for each, in order.
+    fn scores(&mut self, inputs: &[Input]) -> ModelResult<Scores>;
+
+    /// Inputs to give it at a time.
+    fn batch(&self) -> usize {
+        64
+    }
+
+    /// Its trained weights under their names.
+    fn weights(&self) -> ModelResult<Weights> {
+        Err(self.lacks("weights that can be reached"))
+    }
+
+    /// The same model with other weights, of the names and shapes of [`Model::weights`].
+    fn with_weights(&self, _: &Weights) -> ModelResult<Box<dyn Model>> {
+        Err(self.lacks("weights that can be reached"))
+    }
+
+    /// The gradient of each input's cross-entropy with respect to its pixels or features, in the units of the input (before normalisation).
+    fn input_gradient(&mut self, _: &[Input], _labels: &[usize]) -> ModelResult<Vec<Vec<f32>>> {
+        Err(self.lacks("gradients"))
+    }
+
+    /// The curvature of the mean cross-entropy over these inputs, with `draws` random directions named by `seed`.
+    fn curvature(&mut self, _: &[Input], _labels: &[usize], _draws: usize, _seed: u64) -> ModelResult<Curvature> {
+        Err(self.lacks("gradients"))
+    }
+
+    /// The tokens of a text, special ones included.
+    fn tokens(&self, _: &Input) -> ModelResult<Vec<u32>> {
+        Err(self.lacks("tokens that can be reached"))
+    }
+
+    /// Features of a token's embedding, where noise can be added to embeddings ([`Input::Tokens`] with a touch).
+    fn embedding_width(&self) -> ModelResult<usize> {
+        Err(self.lacks("embeddings that can be reached"))
+    }
+
+    /// The refusal of what it has not.
+    fn lacks(&self, what: &'static str) -> ModelError {
+        ModelError::Lacks { model: self.about().name.clone(), runtime: self.about().runtime.clone(), what }
+    }
+}
+
+/// Opens what a request names.
+pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
+    match &request.source {
+        Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
+        Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
+    }
+}
