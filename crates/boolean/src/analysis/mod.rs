@@ -235,15 +235,14 @@ impl Analysis {
         if wants(Measure::FourierEntropy) {
             self.fourier_entropy = spectrum.fourier_entropy();
         }
-        if request.wants(Measure::needs_autocorrelation) {
-            let found = match spectrum.autocorrelation() {
+        if wants(Measure::SumOfSquareIndicator) {
+            self.sum_of_square_indicator = spectrum.sum_of_square_indicator();
+        }
+        if wants(Measure::AbsoluteIndicator) {
+            self.absolute_indicator = match spectrum.absolute_indicator() {
                 Err(_) if request.measures.is_none() => None, // does not fit, and nobody asked for it
                 found => found?,
             };
-            let sum = found.map(|found| found.sum_of_square_indicator);
-            self.sum_of_square_indicator = sum.filter(|_| wants(Measure::SumOfSquareIndicator));
-            let most = found.map(|found| found.absolute_indicator);
-            self.absolute_indicator = most.filter(|_| wants(Measure::AbsoluteIndicator));
         }
         let claim = "sum of squared coefficients = E[f^2] (Parseval)";
         self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
