@@ -51,7 +51,7 @@ pub struct Scores {
 
 impl Scores {
     /// The scores of each input, in order.
-    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.classes.max(1))
     }
 }

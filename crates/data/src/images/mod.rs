@@ -39,7 +39,7 @@ pub use idx::read_idx;
 pub use npy::{read_npy, write_npy};
 pub use own::OwnImages;
 pub(crate) use picture::read_picture;
-pub use sheet::ContactSheet;
+pub use sheet::{ContactSheet, write_png};
 pub use svhn::read_svhn;
 
 /// No reader makes more pixels than this: the largest set read here, SVHN's extra split, has 1.6 GB.
