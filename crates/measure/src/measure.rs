@@ -44,6 +44,19 @@ pub struct Question {
     pub program: String,
 }
 
+impl Question {
+    /// The identity of all that decides the numbers, other than how many there are: a folder holds the answers to one question.
+    pub fn identity(&self) -> String {
+        let mut parts: Vec<String> = self.models.iter().map(|model| model.about().digest.clone()).collect();
+        parts.extend(self.models.iter().map(|model| model.about().name.clone()));
+        parts.extend([self.inputs.about().digest.clone(), self.seed.to_string()]);
+        parts.extend(self.nudges.iter().map(Setting::identity));
+        parts.extend(self.responses.iter().map(|response| response.name().to_string()));
+        parts.extend(self.channel_std.iter().map(f32::to_string));
+        digest(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
 /// The version of the folder layout.
 pub const FORMAT: u32 = 1;
 
@@ -208,13 +221,7 @@ fn make_material<'a>(
 /// Makes the folder, or refuses one that holds something else.
 fn claim(question: &Question, folder: &Path) -> MeasureResult<Owner> {
     std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    let mut parts: Vec<String> = question.models.iter().map(|model| model.about().digest.clone()).collect();
-    parts.extend(question.models.iter().map(|model| model.about().name.clone()));
-    parts.extend([question.inputs.about().digest.clone(), question.seed.to_string()]);
-    parts.extend(question.nudges.iter().map(Setting::identity));
-    parts.extend(question.responses.iter().map(|response| response.name().to_string()));
-    parts.extend(question.channel_std.iter().map(f32::to_string));
-    let identity = digest(&parts.iter().map(String::as_str).collect::<Vec<_>>());
+    let identity = question.identity();
     let refuse = |problem: String| Err(Error::Folder { path: folder.into(), problem }.into());
     let command = question.command.clone();
     match read_json::<Owner>(&folder.join("measure.json"))? {

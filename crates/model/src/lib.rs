@@ -80,6 +80,11 @@ pub trait Model: Send {
         64
     }
 
+    /// What it does to images first, where it is known: the unit of noise on them.
+    fn normalisation(&self) -> Option<Normalisation> {
+        None
+    }
+
     /// Its trained weights under their names.
     fn weights(&self) -> ModelResult<Weights> {
         Err(self.lacks("weights that can be reached"))
