@@ -5,6 +5,7 @@
 
 mod error;
 mod input;
+mod program;
 mod request;
 
 pub use error::{ModelError, ModelResult};
@@ -125,6 +126,6 @@ pub trait Model: Send {
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
-        Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
+        Source::Program(command) => program::open(command, &request.choices),
     }
 }
