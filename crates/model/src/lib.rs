@@ -5,6 +5,7 @@
 
 mod error;
 mod input;
+pub mod onnx;
 mod request;
 
 pub use error::{ModelError, ModelResult};
@@ -116,6 +117,7 @@ pub trait Model: Send {
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
+        Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
         Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
     }
