@@ -29,6 +29,9 @@ pub struct About {
     pub outputs: Outputs,
     /// How many classes it tells apart; 1 where it gives one number.
     pub classes: usize,
+    /// What its classes are called, where its files say so: one name for each, or none at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_names: Vec<String>,
     /// How many weights it has, where that is known.
     pub parameters: Option<u64>,
     /// The identity of its files and of all choices that decide its answers: the first 16 hexadecimal digits of a SHA-256. Results of another
