@@ -6,6 +6,7 @@
 mod error;
 mod input;
 mod program;
+pub mod onnx;
 mod request;
 
 pub use error::{ModelError, ModelResult};
@@ -125,6 +126,7 @@ pub trait Model: Send {
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
+        Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
         Source::Program(command) => program::open(command, &request.choices),
     }
