@@ -31,7 +31,11 @@ fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str
         }
         "Attention" if !standard => Some("of another kind than ONNX's own"),
         "Attention" if given(4) || given(5) => Some("with keys and values from the past"),
-        "Attention" if ["left_window_size", "right_window_size"].iter().any(|name| attribute(name).is_some_and(|size| size.i >= 0)) => {
+        "Attention"
+            if ["left_window_size", "right_window_size"]
+                .iter()
+                .any(|name| attribute(name).is_some_and(|size| size.i >= 0)) =>
+        {
             Some("that sees only a window")
         }
         _ => None,
