@@ -134,7 +134,8 @@ fn gradients_agree() {
         found.advance(1).unwrap();
         expected.advance(1).unwrap();
         let real = |member: &Member| member.task.target().name() == REAL;
-        let tolerances = case.members(Start::Moved).iter().map(|member| if real(member) { 2e-5 } else { 1e-5 }).collect::<Vec<_>>();
+        let tolerances =
+            case.members(Start::Moved).iter().map(|member| if real(member) { 2e-5 } else { 1e-5 }).collect::<Vec<_>>();
         for (replica, tolerance) in tolerances.into_iter().enumerate() {
             let (found, expected) = (found.state(replica).unwrap(), expected.state(replica).unwrap());
             for parameter in expected.weights.layout() {

@@ -5,6 +5,7 @@
 
 mod error;
 mod input;
+mod program;
 pub mod onnx;
 mod request;
 
@@ -52,7 +53,7 @@ pub struct Scores {
 
 impl Scores {
     /// The scores of each input, in order.
-    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.classes.max(1))
     }
 }
@@ -79,6 +80,11 @@ pub trait Model: Send {
     /// Inputs to give it at a time.
     fn batch(&self) -> usize {
         64
+    }
+
+    /// What it does to images first, where it is known: the unit of noise on them.
+    fn normalisation(&self) -> Option<Normalisation> {
+        None
     }
 
     /// Its trained weights under their names.
@@ -122,6 +128,6 @@ pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
         Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
-        Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
+        Source::Program(command) => program::open(command, &request.choices),
     }
 }
