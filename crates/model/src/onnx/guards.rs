@@ -22,7 +22,7 @@ fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str
     let given = |input: usize| node.input.get(input).is_some_and(|name| !name.is_empty());
     let standard = matches!(node.domain.as_str(), "" | "ai.onnx");
     // It looks for ops by their names alone.
-    if functions.iter().any(|function| function.name == node.op_type && function.domain == node.domain) {
+    if functions.iter().any(|function| function.name() == node.op_type && function.domain() == node.domain) {
         return Some("computed by a function of the file's own");
     }
     match node.op_type.as_str() {
