@@ -97,20 +97,29 @@ impl Feeder {
     pub fn new(graph: &GraphProto, choices: &Choices) -> Result<Self, String> {
         let all = inputs(graph);
         let has_main = all.iter().any(|port| Beside::named(&port.name).is_none());
-        let is_beside = |port: &Port| Beside::named(&port.name).filter(|_| has_main && choices.input.as_deref() != Some(&port.name));
-        let beside: Vec<(Port, Beside)> = all.iter().filter_map(|port| Some((port.clone(), is_beside(port)?))).collect();
+        let is_beside = |port: &Port| {
+            Beside::named(&port.name).filter(|_| has_main && choices.input.as_deref() != Some(&port.name))
+        };
+        let beside: Vec<(Port, Beside)> =
+            all.iter().filter_map(|port| Some((port.clone(), is_beside(port)?))).collect();
         let main: Vec<Port> = all.iter().filter(|port| is_beside(port).is_none()).cloned().collect();
         let count = main.len();
         let input = the_one(main.clone(), choices.input.as_deref(), "input")?;
         if count > 1 {
             let others: Vec<String> = main.iter().filter(|port| port.name != input.name).map(Port::to_string).collect();
-            return Err(format!("needs {} beside '{}', and there is nothing to give it", others.join(", "), input.name));
+            return Err(format!(
+                "needs {} beside '{}', and there is nothing to give it",
+                others.join(", "),
+                input.name
+            ));
         }
         if let Element::Other(name) = input.element {
             return Err(format!("takes {input}: inputs of type {name} cannot be made here"));
         }
         let Some(shape) = input.shape.clone() else {
-            return Err(format!("does not say the shape of its input {input}: export it with shapes (a batch of any size is fine)"));
+            return Err(format!(
+                "does not say the shape of its input {input}: export it with shapes (a batch of any size is fine)"
+            ));
         };
         let mut notes = Vec::new();
         let float = input.element.is_float();
@@ -136,7 +145,9 @@ impl Feeder {
                 let vocabulary = vocabulary(graph, &input.name);
                 (Layout::Tokens, true, Takes::Tokens { length, vocabulary })
             }
-            (&[length], false) => (Layout::Tokens, false, Takes::Tokens { length, vocabulary: vocabulary(graph, &input.name) }),
+            (&[length], false) => {
+                (Layout::Tokens, false, Takes::Tokens { length, vocabulary: vocabulary(graph, &input.name) })
+            }
             _ => return Err(format!("takes {input}, which is neither images, nor rows of numbers, nor tokens")),
         };
         let integers = !float && matches!(layout, Layout::Images { .. });
@@ -157,9 +168,14 @@ impl Feeder {
         match (self.layout, input) {
             (Layout::Images { channels_last, channels }, Input::Image(Image { shape: [c, h, w], values })) => {
                 let [c, h, w] = [*c, *h, *w];
-                let Takes::Images { channels: own, height, width } = &self.takes else { return Err(refused("images".into())) };
+                let Takes::Images { channels: own, height, width } = &self.takes else {
+                    return Err(refused("images".into()));
+                };
                 let fits = |own: &Option<usize>, given| own.is_none_or(|own| own == given);
-                if !(fits(own, c) && fits(height, h) && fits(width, w)) || values.len() != c * h * w || values.is_empty() {
+                if !(fits(own, c) && fits(height, h) && fits(width, w))
+                    || values.len() != c * h * w
+                    || values.is_empty()
+                {
                     return Err(refused(format!("{c} x {h} x {w}")));
                 }
                 Ok(match (channels, channels_last) {
@@ -168,7 +184,9 @@ impl Feeder {
                     (true, true) => vec![h, w, c],
                 })
             }
-            (Layout::Rows | Layout::Number, Input::Row(values)) => self.check_width(values.len(), "numbers").map_err(refused),
+            (Layout::Rows | Layout::Number, Input::Row(values)) => {
+                self.check_width(values.len(), "numbers").map_err(refused)
+            }
             (Layout::Rows | Layout::Number, Input::Bits(bits)) => self.check_width(bits.len(), "bits").map_err(refused),
             (Layout::Tokens, Input::Bits(bits)) => self.check_length(bits.len(), "bits").map_err(refused),
             (Layout::Tokens, Input::Row(values)) => {
@@ -186,7 +204,8 @@ impl Feeder {
                     });
                 }
                 let Takes::Tokens { vocabulary, .. } = &self.takes else { return Err(refused("tokens".into())) };
-                let unknown = vocabulary.and_then(|vocabulary| sequence.ids.iter().find(|id| **id as usize >= vocabulary));
+                let unknown =
+                    vocabulary.and_then(|vocabulary| sequence.ids.iter().find(|id| **id as usize >= vocabulary));
                 if let (Some(unknown), Some(vocabulary)) = (unknown, vocabulary) {
                     return Err(refused(format!("of token {unknown}, and it knows only 0 to {}", vocabulary - 1)));
                 }
@@ -199,7 +218,9 @@ impl Feeder {
     fn check_width(&self, given: usize, what: &str) -> Result<Vec<usize>, String> {
         match (&self.takes, self.layout) {
             (_, Layout::Number) if given == 1 => Ok(Vec::new()),
-            (Takes::Rows { width }, Layout::Rows) if given > 0 && width.is_none_or(|width| width == given) => Ok(vec![given]),
+            (Takes::Rows { width }, Layout::Rows) if given > 0 && width.is_none_or(|width| width == given) => {
+                Ok(vec![given])
+            }
             _ => Err(format!("{given} {what}")),
         }
     }
@@ -212,9 +233,9 @@ impl Feeder {
             _ if given == 0 => Err("empty".into()),
             None => Ok(vec![given]),
             Some(length) if *length == given || (*length > given && masked) => Ok(vec![*length]),
-            Some(length) if *length > given => {
-                Err(format!("{given} {what}, and it has no input 'attention_mask' that would tell it to ignore what fills them up"))
-            }
+            Some(length) if *length > given => Err(format!(
+                "{given} {what}, and it has no input 'attention_mask' that would tell it to ignore what fills them up"
+            )),
             Some(_) => Err(format!("{given} {what}")),
         }
     }
@@ -223,7 +244,8 @@ impl Feeder {
     pub fn feeds(&self, inputs: &[&Input], shape: &[usize], batch: usize) -> Vec<Feed> {
         let size: usize = shape.iter().product();
         let full: Vec<usize> = self.batched.then_some(batch).into_iter().chain(shape.iter().copied()).collect();
-        let rows: Vec<&Input> = inputs.iter().copied().chain(inputs.last().copied().into_iter().cycle()).take(batch).collect();
+        let rows: Vec<&Input> =
+            inputs.iter().copied().chain(inputs.last().copied().into_iter().cycle()).take(batch).collect();
         let main = match (self.layout, self.input.element) {
             // Identities of tokens may be larger than an f32 tells apart.
             (Layout::Tokens, element @ (Element::I32 | Element::I64)) => {
@@ -273,7 +295,13 @@ impl Feeder {
     fn bit(&self, bit: u8) -> f32 {
         let one = bit != 0;
         match self.choices.signs {
-            true => if one { 1.0 } else { -1.0 },
+            true => {
+                if one {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
             false => f32::from(one),
         }
     }
@@ -294,9 +322,11 @@ impl Feeder {
                 }
                 if channels_last && channels > 1 {
                     let planes = numbers.split_off(start);
-                    numbers.extend((0..pixels).flat_map(|pixel| (0..channels).map(move |channel| (channel, pixel))).map(
-                        |(channel, pixel)| planes[channel * pixels + pixel],
-                    ));
+                    numbers.extend(
+                        (0..pixels)
+                            .flat_map(|pixel| (0..channels).map(move |channel| (channel, pixel)))
+                            .map(|(channel, pixel)| planes[channel * pixels + pixel]),
+                    );
                 }
             }
             (Input::Row(values), _) => numbers.extend_from_slice(values),
@@ -318,7 +348,10 @@ impl Feeder {
                         height.or(known.map(|known| known[1])).unwrap_or(side),
                         width.or(known.map(|known| known[2])).unwrap_or(side),
                     ];
-                    let size = shape.iter().try_fold(1_usize, |size, axis| size.checked_mul(*axis)).filter(|size| *size <= 1 << 26)?;
+                    let size = shape
+                        .iter()
+                        .try_fold(1_usize, |size, axis| size.checked_mul(*axis))
+                        .filter(|size| *size <= 1 << 26)?;
                     Input::Image(Image { shape, values: (0..size).map(|at| number(index, at)).collect() })
                 }
                 Takes::Rows { width } => {
@@ -343,7 +376,9 @@ impl Feeder {
     /// Whether the sizes of its inputs are known without seeing one.
     pub fn size_is_known(&self) -> bool {
         match &self.takes {
-            Takes::Images { height, width, .. } => self.choices.image.is_some() || (height.is_some() && width.is_some()),
+            Takes::Images { height, width, .. } => {
+                self.choices.image.is_some() || (height.is_some() && width.is_some())
+            }
             Takes::Rows { width } => width.is_some(),
             Takes::Tokens { length, .. } => length.is_some(),
             Takes::Texts | Takes::Anything => false,

@@ -32,7 +32,9 @@ impl OnnxFile {
         let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let size = plain_size(path).map_err(unreadable)?;
         if size > MOST_BYTES {
-            return Err(wrong("is larger than 2 GiB, which no ONNX file may be: its weights belong in a file of their own".into()));
+            return Err(wrong(
+                "is larger than 2 GiB, which no ONNX file may be: its weights belong in a file of their own".into(),
+            ));
         }
         let bytes = std::fs::read(path).map_err(unreadable)?;
         if bytes.starts_with(b"version https://git-lfs") {
@@ -47,7 +49,8 @@ impl OnnxFile {
             return Err(wrong("is not an ONNX file of use: its graph has no output".into()));
         }
         let mut others = Vec::new();
-        visit_tensors(graph, &mut |tensor| fetch(tensor, &folder, &mut others).and_then(|()| check_tensor(tensor))).map_err(wrong)?;
+        visit_tensors(graph, &mut |tensor| fetch(tensor, &folder, &mut others).and_then(|()| check_tensor(tensor)))
+            .map_err(wrong)?;
         check_graph(graph, &HashSet::new()).map_err(wrong)?;
         check_made(graph).map_err(wrong)?;
         others.sort();
@@ -81,7 +84,10 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Calls `see` with every tensor of a graph and of the graphs inside it.
-pub(super) fn visit_tensors(graph: &mut GraphProto, see: &mut dyn FnMut(&mut TensorProto) -> Result<(), String>) -> Result<(), String> {
+pub(super) fn visit_tensors(
+    graph: &mut GraphProto,
+    see: &mut dyn FnMut(&mut TensorProto) -> Result<(), String>,
+) -> Result<(), String> {
     graph.initializer.iter_mut().try_for_each(&mut *see)?;
     if !graph.sparse_initializer.is_empty() {
         return Err("has sparse weights, which are not supported: export it with dense ones".into());
@@ -131,7 +137,8 @@ fn check_tensor(tensor: &TensorProto) -> Result<(), String> {
     let claimed = claimed(tensor)?;
     let raw = tensor.raw_data.len() as u64;
     let listed = [tensor.float_data.len(), tensor.int32_data.len(), tensor.int64_data.len(), tensor.double_data.len()];
-    let listed = listed.into_iter().chain([tensor.uint64_data.len(), tensor.string_data.len()]).max().unwrap_or(0) as u64;
+    let listed =
+        listed.into_iter().chain([tensor.uint64_data.len(), tensor.string_data.len()]).max().unwrap_or(0) as u64;
     let held = match (raw, element_bytes(tensor.data_type)) {
         (0, _) => listed,
         (_, Some(bytes)) if raw % bytes == 0 => raw / bytes,
@@ -141,7 +148,8 @@ fn check_tensor(tensor: &TensorProto) -> Result<(), String> {
         (_, None) => raw,
     };
     // Complex numbers, and small types packed into larger ones, are listed as several.
-    let plausible = held == claimed || (raw == 0 && element_bytes(tensor.data_type).is_none_or(|bytes| bytes >= 8) && held >= claimed);
+    let plausible = held == claimed
+        || (raw == 0 && element_bytes(tensor.data_type).is_none_or(|bytes| bytes >= 8) && held >= claimed);
     match plausible {
         true => Ok(()),
         false => Err(format!(
@@ -170,10 +178,12 @@ fn fetch(tensor: &mut TensorProto, folder: &Path, others: &mut Vec<PathBuf>) -> 
     if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(outside());
     }
-    let missing = |error: std::io::Error| wrong(format!("'{location}', which cannot be read ({error}): put it beside the model"));
+    let missing =
+        |error: std::io::Error| wrong(format!("'{location}', which cannot be read ({error}): put it beside the model"));
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     // A link may lead out of the folder.
-    let (root, file) = (folder.canonicalize().map_err(missing)?, folder.join(relative).canonicalize().map_err(missing)?);
+    let (root, file) =
+        (folder.canonicalize().map_err(missing)?, folder.join(relative).canonicalize().map_err(missing)?);
     if !file.starts_with(&root) {
         return Err(outside());
     }
@@ -181,7 +191,9 @@ fn fetch(tensor: &mut TensorProto, folder: &Path, others: &mut Vec<PathBuf>) -> 
     let expected = claimed(tensor)?.saturating_mul(element_bytes(tensor.data_type).unwrap_or(1));
     let length = length.unwrap_or(expected);
     if offset.checked_add(length).is_none_or(|end| end > size) || length > expected {
-        return Err(wrong(format!("'{location}', which has {size} bytes and not the {length} from {offset} on that are said")));
+        return Err(wrong(format!(
+            "'{location}', which has {size} bytes and not the {length} from {offset} on that are said"
+        )));
     }
     let mut data = vec![0; length as usize];
     read_at(&file, offset, &mut data).map_err(missing)?;
@@ -272,13 +284,20 @@ fn check_made(graph: &GraphProto) -> Result<(), String> {
         inner_graphs(node).try_for_each(check_made)?;
         let shape = match node.op_type.as_str() {
             "ConstantOfShape" => node.input.first(),
-            "Expand" | "Tile" | "Reshape" | "Resize" | "Upsample" => node.input.get(if node.input.len() > 3 { 3 } else { 1 }),
+            "Expand" | "Tile" | "Reshape" | "Resize" | "Upsample" => {
+                node.input.get(if node.input.len() > 3 { 3 } else { 1 })
+            }
             _ => None,
         };
-        let Some(numbers) = shape.and_then(|name| constants.get(name.as_str())).and_then(|tensor| whole_numbers(tensor)) else {
+        let Some(numbers) =
+            shape.and_then(|name| constants.get(name.as_str())).and_then(|tensor| whole_numbers(tensor))
+        else {
             continue;
         };
-        let made = numbers.iter().filter(|number| **number > 0).try_fold(1_u64, |made, number| made.checked_mul(*number as u64));
+        let made = numbers
+            .iter()
+            .filter(|number| **number > 0)
+            .try_fold(1_u64, |made, number| made.checked_mul(*number as u64));
         if made.is_none_or(|made| made > MOST_MADE) {
             return Err(format!("{} would make a tensor of shape {numbers:?}, which is too large", node_name(node)));
         }
@@ -303,6 +322,12 @@ pub(super) fn whole_numbers(tensor: &TensorProto) -> Option<Vec<i64>> {
     }
     match tensor.raw_data.is_empty() {
         true => Some(tensor.int64_data.clone()),
-        false => Some(tensor.raw_data.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap_or_default())).collect()),
+        false => Some(
+            tensor
+                .raw_data
+                .chunks_exact(8)
+                .map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+                .collect(),
+        ),
     }
 }

@@ -74,7 +74,8 @@ pub(super) struct Port {
 
 impl Port {
     fn of(value: &ValueInfoProto) -> Self {
-        let tensor = value.r#type.as_ref().and_then(|r#type| r#type.value.as_ref()).map(|Type::TensorType(tensor)| tensor);
+        let tensor =
+            value.r#type.as_ref().and_then(|r#type| r#type.value.as_ref()).map(|Type::TensorType(tensor)| tensor);
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref()).map(|shape| {
             let fixed = |value: &Option<Dimension>| match value {
                 Some(Dimension::DimValue(length)) if *length > 0 => usize::try_from(*length).ok(),
@@ -92,7 +93,8 @@ impl fmt::Display for Port {
         write!(f, "'{}' ({}", self.name, self.element)?;
         match &self.shape {
             Some(shape) => {
-                let axes: Vec<String> = shape.iter().map(|axis| axis.map_or("?".into(), |axis| axis.to_string())).collect();
+                let axes: Vec<String> =
+                    shape.iter().map(|axis| axis.map_or("?".into(), |axis| axis.to_string())).collect();
                 write!(f, " [{}])", axes.join(", "))
             }
             None => f.write_str(")"),
@@ -130,7 +132,9 @@ pub(super) fn output(graph: &GraphProto, chosen: Option<&str>) -> Result<Port, S
     let found = the_one(graph.output.iter().map(Port::of).collect(), chosen, "output")?;
     match found.element.is_float() {
         true => Ok(found),
-        false => Err(format!("gives {found}, but scores are numbers with fractions: export the scores too, or choose them with --output NAME")),
+        false => Err(format!(
+            "gives {found}, but scores are numbers with fractions: export the scores too, or choose them with --output NAME"
+        )),
     }
 }
 

@@ -22,7 +22,7 @@ fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str
     let given = |input: usize| node.input.get(input).is_some_and(|name| !name.is_empty());
     let standard = matches!(node.domain.as_str(), "" | "ai.onnx");
     // It looks for ops by their names alone.
-    if functions.iter().any(|function| function.name == node.op_type && function.domain == node.domain) {
+    if functions.iter().any(|function| function.name() == node.op_type && function.domain() == node.domain) {
         return Some("computed by a function of the file's own");
     }
     match node.op_type.as_str() {
@@ -31,7 +31,11 @@ fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str
         }
         "Attention" if !standard => Some("of another kind than ONNX's own"),
         "Attention" if given(4) || given(5) => Some("with keys and values from the past"),
-        "Attention" if ["left_window_size", "right_window_size"].iter().any(|name| attribute(name).is_some_and(|size| size.i >= 0)) => {
+        "Attention"
+            if ["left_window_size", "right_window_size"]
+                .iter()
+                .any(|name| attribute(name).is_some_and(|size| size.i >= 0)) =>
+        {
             Some("that sees only a window")
         }
         _ => None,

@@ -79,7 +79,9 @@ impl Source {
                 if let Some(device) = self.choices.device.as_deref().filter(|device| *device != "cpu") {
                     return Err(format!("is computed on the CPU by tract, not on {device}"));
                 }
-                Ok(Arc::new(Tract::new(model.clone()).map_err(|problem| format!("cannot be read by tract: {problem}"))?))
+                Ok(Arc::new(
+                    Tract::new(model.clone()).map_err(|problem| format!("cannot be read by tract: {problem}"))?,
+                ))
             }
             Runtime::Ort => {
                 // An input that the output does not need would have to be given all the same.
@@ -97,7 +99,8 @@ impl Source {
         let files: Vec<_> = std::iter::once(self.file.path.clone()).chain(self.file.others.iter().cloned()).collect();
         let files = pudica_data::digest(folder, &files)?;
         let Choices { input, output, channels_last, normalisation, outputs, signs, .. } = &self.choices;
-        let chosen = format!("{files} {engine} {input:?} {output:?} {channels_last:?} {normalisation:?} {outputs:?} {signs:?}");
+        let chosen =
+            format!("{files} {engine} {input:?} {output:?} {channels_last:?} {normalisation:?} {outputs:?} {signs:?}");
         Ok(Sha256::digest(chosen).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
     }
 }
@@ -120,8 +123,10 @@ impl OnnxModel {
                 if chosen.is_some() {
                     return Err(wrong(format!("{problem} (try --runtime ort)")));
                 }
-                onnx_runtime::found().map_err(|missing| wrong(format!("{problem}; --runtime ort might do it, but {missing}")))?;
-                let mut model = Self::with(source, Runtime::Ort).map_err(|other| wrong(format!("{problem}; and ONNX Runtime says: {other}")))?;
+                onnx_runtime::found()
+                    .map_err(|missing| wrong(format!("{problem}; --runtime ort might do it, but {missing}")))?;
+                let mut model = Self::with(source, Runtime::Ort)
+                    .map_err(|other| wrong(format!("{problem}; and ONNX Runtime says: {other}")))?;
                 model.about.notes.push(format!("ONNX Runtime computes it, because the file {problem}."));
                 Ok(model)
             }),
@@ -133,7 +138,8 @@ impl OnnxModel {
         let engine = source.engine(runtime, &source.model, false)?;
         let version = engine.version();
         let digest = source.digest(&version).map_err(|error| error.to_string())?;
-        let parameters = weights::layout(source.graph()).iter().map(|(_, shape)| shape.iter().product::<usize>() as u64).sum();
+        let parameters =
+            weights::layout(source.graph()).iter().map(|(_, shape)| shape.iter().product::<usize>() as u64).sum();
         let mut notes = source.feeder.notes.clone();
         if source.choices.device.as_deref() == Some("cuda") {
             notes.push("ONNX Runtime's CUDA provider has not been tried by those who wrote this program.".into());
@@ -144,6 +150,7 @@ impl OnnxModel {
             takes: source.feeder.takes.clone(),
             outputs: Outputs::Logits,
             classes: 0,
+            class_names: Vec::new(),
             parameters: Some(parameters),
             digest,
             notes,
@@ -200,8 +207,10 @@ impl OnnxModel {
             by_shape.entry(feeder.shape_of(input, &self.about.name)?).or_default().push(index);
         }
         let plan = self.plan();
-        let jobs: Vec<(&[usize], &[usize])> =
-            by_shape.iter().flat_map(|(shape, indices)| indices.chunks(plan).map(|chunk| (shape.as_slice(), chunk))).collect();
+        let jobs: Vec<(&[usize], &[usize])> = by_shape
+            .iter()
+            .flat_map(|(shape, indices)| indices.chunks(plan).map(|chunk| (shape.as_slice(), chunk)))
+            .collect();
         let job = |(shape, indices): &(&[usize], &[usize])| {
             let wrong = |problem: String| ModelError::file(&self.source.file.path, problem);
             let chunk: Vec<&Input> = indices.iter().map(|index| &inputs[*index]).collect();
@@ -238,7 +247,9 @@ fn what_outputs_are(chosen: Option<Outputs>, last: Option<&str>, scores: Option<
     let sum_to_one = |row: &[f32]| (row.iter().sum::<f32>() - 1.0).abs() < 1e-3;
     let fractions = |scores: &Scores| scores.values.iter().all(|value| (0.0..=1.0).contains(value));
     let distributions = scores.map(|scores| scores.classes > 1 && fractions(scores) && scores.rows().all(sum_to_one));
-    let taken = |what: &str, why: String, other: &str| Some(format!("Its outputs are taken as {what}: {why} (outputs={other} if they are not)."));
+    let taken = |what: &str, why: String, other: &str| {
+        Some(format!("Its outputs are taken as {what}: {why} (outputs={other} if they are not)."))
+    };
     match (last, distributions) {
         (Some(op @ ("Softmax" | "Sigmoid")), Some(true) | None) => {
             (Outputs::Probabilities, taken("probabilities", format!("its last op is {op}"), "logits"))
@@ -249,8 +260,13 @@ fn what_outputs_are(chosen: Option<Outputs>, last: Option<&str>, scores: Option<
         (_, Some(true)) => {
             (Outputs::Probabilities, taken("probabilities", "they are between 0 and 1 and sum to 1".into(), "logits"))
         }
-        (Some("LogSoftmax"), _) => (Outputs::Logits, taken("logits", "they are logarithms of probabilities, which serve as such".into(), "probabilities")),
-        (Some(op), _) => (Outputs::Logits, taken("logits", format!("its last op is {op} and they do not sum to 1"), "probabilities")),
+        (Some("LogSoftmax"), _) => (
+            Outputs::Logits,
+            taken("logits", "they are logarithms of probabilities, which serve as such".into(), "probabilities"),
+        ),
+        (Some(op), _) => {
+            (Outputs::Logits, taken("logits", format!("its last op is {op} and they do not sum to 1"), "probabilities"))
+        }
         (None, _) => (Outputs::Logits, taken("logits", "they do not sum to 1".into(), "probabilities")),
     }
 }
@@ -266,7 +282,10 @@ impl Model for OnnxModel {
             true => Ok(scores),
             false => Err(ModelError::file(
                 &self.source.file.path,
-                format!("gives {} scores for inputs of this size, but {} were expected", scores.classes, self.about.classes),
+                format!(
+                    "gives {} scores for inputs of this size, but {} were expected",
+                    scores.classes, self.about.classes
+                ),
             )),
         }
     }

@@ -53,7 +53,9 @@ fn version(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or(path.into());
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let in_name = numbers(&name);
-    in_name.or_else(|| numbers(ort::info().split("rel-").nth(1).unwrap_or_default())).unwrap_or("of unknown version".into())
+    in_name
+        .or_else(|| numbers(ort::info().split("rel-").nth(1).unwrap_or_default()))
+        .unwrap_or("of unknown version".into())
 }
 
 /// The first `1.31.1` in a text.
@@ -69,7 +71,8 @@ fn find() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         let named = PathBuf::from(named);
         let found = if named.is_file() { Some(named.clone()) } else { in_folder(&named) };
-        return found.ok_or_else(|| format!("{VARIABLE} is {}, where no library of ONNX Runtime lies", named.display()));
+        return found
+            .ok_or_else(|| format!("{VARIABLE} is {}, where no library of ONNX Runtime lies", named.display()));
     }
     ["python3", "python"].into_iter().find_map(of_python).ok_or_else(|| {
         format!(

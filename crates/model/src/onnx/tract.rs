@@ -38,7 +38,7 @@ impl Tract {
         // Names of lengths may be expressions; plans are made for lengths that are known, so that nobody need read them.
         model.graph.iter_mut().for_each(forget_names);
         let parsed = quietly(|| {
-            let onnx = tract_onnx::onnx().with_ignore_value_info(true).with_ignore_output_types(true);
+            let onnx = onnx().with_ignore_value_info(true).with_ignore_output_types(true);
             let parsed = onnx.parse(&model, None)?;
             Ok(parsed.model)
         })?;
@@ -139,15 +139,22 @@ fn check_typed(model: &TypedModel) -> TractResult<()> {
     for node in model.nodes() {
         for output in &node.outputs {
             let lengths = output.fact.shape.as_concrete().unwrap_or_default();
-            let bytes = lengths.iter().try_fold(output.fact.datum_type.size_of(), |bytes, length| bytes.checked_mul(*length));
+            let bytes =
+                lengths.iter().try_fold(output.fact.datum_type.size_of(), |bytes, length| bytes.checked_mul(*length));
             if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
-                return Err(TractError::msg(format!("'{}' would need a tensor of shape {lengths:?}, which is too large", node.name)));
+                return Err(TractError::msg(format!(
+                    "'{}' would need a tensor of shape {lengths:?}, which is too large",
+                    node.name
+                )));
             }
         }
         if let Some(reduce) = node.op_as::<Reduce>() {
             let nothing = model.node_input_facts(node.id)?.iter().any(|fact| fact.shape.volume() == 0.to_dim());
             if nothing && matches!(reduce.reducer, Reducer::Max | Reducer::Min) {
-                return Err(TractError::msg(format!("'{}' takes a maximum or minimum over nothing, which tract gets wrong", node.name)));
+                return Err(TractError::msg(format!(
+                    "'{}' takes a maximum or minimum over nothing, which tract gets wrong",
+                    node.name
+                )));
             }
         }
     }
@@ -158,7 +165,8 @@ fn check_typed(model: &TypedModel) -> TractResult<()> {
 fn forget_names(graph: &mut GraphProto) {
     graph.value_info.clear();
     let forget = |value: &mut ValueInfoProto| {
-        let tensor = value.r#type.as_mut().and_then(|r#type| r#type.value.as_mut()).map(|Type::TensorType(tensor)| tensor);
+        let tensor =
+            value.r#type.as_mut().and_then(|r#type| r#type.value.as_mut()).map(|Type::TensorType(tensor)| tensor);
         let axes = tensor.and_then(|tensor| tensor.shape.as_mut()).map(|shape| &mut shape.dim);
         for axis in axes.into_iter().flatten() {
             if matches!(axis.value, Some(Dimension::DimParam(_))) {

@@ -61,14 +61,21 @@ fn read_as_weights(node: &NodeProto, maker: &HashMap<&str, &NodeProto>) -> Vec<u
 }
 
 /// The constant that a name stands for, through nodes that only lay out or convert.
-fn origin<'a>(name: &'a str, maker: &HashMap<&str, &'a NodeProto>, stored: &HashMap<&'a str, &TensorProto>) -> Option<&'a str> {
+fn origin<'a>(
+    name: &'a str,
+    maker: &HashMap<&str, &'a NodeProto>,
+    stored: &HashMap<&'a str, &TensorProto>,
+) -> Option<&'a str> {
     let mut name = name;
     for _ in 0..8 {
         if let Some((stored, _)) = stored.get_key_value(name) {
             return Some(stored);
         }
         let node = maker.get(name)?;
-        let passes = matches!(node.op_type.as_str(), "Identity" | "Cast" | "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten");
+        let passes = matches!(
+            node.op_type.as_str(),
+            "Identity" | "Cast" | "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten"
+        );
         name = node.input.first().filter(|_| passes)?;
     }
     None
@@ -89,7 +96,7 @@ pub(super) fn read(graph: &GraphProto) -> Weights {
 
 /// The graph with other values of its weights.
 pub(super) fn write(graph: &mut GraphProto, weights: &Weights) {
-    let mut set = |name: &str, tensor: &mut TensorProto| {
+    let set = |name: &str, tensor: &mut TensorProto| {
         if let Some((_, values)) = weights.get(name) {
             set_values(tensor, values);
         }
@@ -111,7 +118,9 @@ fn values(tensor: &TensorProto) -> Vec<f32> {
     match DataType::try_from(tensor.data_type) {
         Ok(DataType::Float) if raw.is_empty() => tensor.float_data.clone(),
         Ok(DataType::Float) => raw.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        Ok(DataType::Float16) if raw.is_empty() => tensor.int32_data.iter().map(|bits| f16::from_bits(*bits as u16).to_f32()).collect(),
+        Ok(DataType::Float16) if raw.is_empty() => {
+            tensor.int32_data.iter().map(|bits| f16::from_bits(*bits as u16).to_f32()).collect()
+        }
         Ok(DataType::Float16) => raw.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()).collect(),
         _ if raw.is_empty() => tensor.double_data.iter().map(|value| *value as f32).collect(),
         _ => raw.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap_or_default()) as f32).collect(),

@@ -93,6 +93,7 @@ pub(crate) fn open(command: &str, choices: &Choices) -> ModelResult<Box<dyn Mode
         takes,
         outputs,
         classes: hello.classes,
+        class_names: Vec::new(),
         parameters: hello.parameters,
         digest: identity([
             command,
