@@ -183,6 +183,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         size: arguments.reading.size,
         sample: arguments.reading.sample,
         seed: arguments.seed,
+        class_names: models.first().map_or(Vec::new(), |model| model.about().class_names.clone()),
     };
     let inputs = InputSet::open(&request, &takes)?;
     if arguments.check {

@@ -38,6 +38,11 @@ pub(super) trait Engine: Send + Sync {
     /// Whether several threads may ask it at once; if not, it has threads of its own.
     fn at_once(&self) -> bool;
 
+    /// What a reader should know of how it computes this graph.
+    fn note(&self) -> Option<String> {
+        None
+    }
+
     /// What the graph gives for these tensors.
     fn run(&self, feeds: Vec<Feed>) -> Result<Answer, String>;
 }

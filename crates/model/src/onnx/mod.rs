@@ -141,6 +141,7 @@ impl OnnxModel {
         let parameters =
             weights::layout(source.graph()).iter().map(|(_, shape)| shape.iter().product::<usize>() as u64).sum();
         let mut notes = source.feeder.notes.clone();
+        notes.extend(engine.note());
         if source.choices.device.as_deref() == Some("cuda") {
             notes.push("ONNX Runtime's CUDA provider has not been tried by those who wrote this program.".into());
         }

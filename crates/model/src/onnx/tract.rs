@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
+use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
 use tract_onnx::pb::type_proto::Value as Type;
 use tract_onnx::pb::{GraphProto, ModelProto, ValueInfoProto};
@@ -14,6 +15,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use super::engine::{Answer, Engine};
 use super::feed::{Feed, Values};
 use super::file::one_line;
+use super::weights;
 
 /// The version that `Cargo.toml` asks for.
 const VERSION: &str = "tract 0.23.9";
@@ -29,6 +31,8 @@ type Plan = Arc<TypedRunnableModel>;
 /// A graph that tract has read, and its plans by the shapes of their inputs.
 pub(super) struct Tract {
     parsed: InferenceModel,
+    /// Whether numbers of 16 or 64 bits were made ones of 32.
+    converted: bool,
     plans: Mutex<HashMap<Vec<Vec<usize>>, Plan>>,
 }
 
@@ -37,12 +41,13 @@ impl Tract {
     pub fn new(mut model: ModelProto) -> Result<Self, String> {
         // Names of lengths may be expressions; plans are made for lengths that are known, so that nobody need read them.
         model.graph.iter_mut().for_each(forget_names);
+        let converted = model.graph.as_mut().is_some_and(to_single);
         let parsed = quietly(|| {
             let onnx = onnx().with_ignore_value_info(true).with_ignore_output_types(true);
             let parsed = onnx.parse(&model, None)?;
             Ok(parsed.model)
         })?;
-        Ok(Self { parsed, plans: Mutex::default() })
+        Ok(Self { parsed, converted, plans: Mutex::default() })
     }
 
     fn plan(&self, feeds: &[Feed]) -> Result<Plan, String> {
@@ -86,7 +91,12 @@ impl Engine for Tract {
         true
     }
 
-    fn run(&self, feeds: Vec<Feed>) -> Result<Answer, String> {
+    fn note(&self) -> Option<String> {
+        self.converted.then(|| "Its numbers of 16 or 64 bits are computed with 32 by tract.".into())
+    }
+
+    fn run(&self, mut feeds: Vec<Feed>) -> Result<Answer, String> {
+        feeds.iter_mut().for_each(Feed::make_single);
         let plan = self.plan(&feeds)?;
         quietly(|| {
             let order = plan.model().inputs.iter().map(|input| &plan.model().node(input.node).name);
@@ -120,6 +130,14 @@ impl Values {
 }
 
 impl Feed {
+    fn make_single(&mut self) {
+        match &self.values {
+            Values::F16(values) => self.values = Values::F32(values.iter().map(|value| value.to_f32()).collect()),
+            Values::F64(values) => self.values = Values::F32(values.iter().map(|value| *value as f32).collect()),
+            _ => {}
+        }
+    }
+
     fn tensor(&self) -> TractResult<Tensor> {
         match &self.values {
             Values::F16(values) => Tensor::from_shape(&self.shape, values),
@@ -159,6 +177,38 @@ fn check_typed(model: &TypedModel) -> TractResult<()> {
         }
     }
     Ok(())
+}
+
+/// Makes all numbers with fractions ones of 32 bits, because tract has no `Gemm` of others; whether there were any.
+fn to_single(graph: &mut GraphProto) -> bool {
+    let single = DataType::Float as i32;
+    let other = |data_type: i32| data_type == DataType::Float16 as i32 || data_type == DataType::Double as i32;
+    let mut found = false;
+    for value in graph.input.iter_mut().chain(&mut graph.output) {
+        let tensor =
+            value.r#type.as_mut().and_then(|r#type| r#type.value.as_mut()).map(|Type::TensorType(tensor)| tensor);
+        if let Some(tensor) = tensor.filter(|tensor| other(tensor.elem_type)) {
+            (tensor.elem_type, found) = (single, true);
+        }
+    }
+    let attributes = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
+    let tensors = attributes.flat_map(|attribute| attribute.t.iter_mut());
+    for tensor in graph.initializer.iter_mut().chain(tensors).filter(|tensor| other(tensor.data_type)) {
+        let values = weights::values(tensor);
+        (tensor.data_type, found) = (single, true);
+        weights::set_values(tensor, &values);
+    }
+    for node in &mut graph.node {
+        for attribute in &mut node.attribute {
+            if node.op_type == "Cast" && attribute.name == "to" && i32::try_from(attribute.i).is_ok_and(other) {
+                (attribute.i, found) = (single.into(), true);
+            }
+            for inner in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+                found |= to_single(inner);
+            }
+        }
+    }
+    found
 }
 
 /// Removes the names of lengths and the types of inner values.

@@ -113,7 +113,8 @@ pub(super) fn write(graph: &mut GraphProto, weights: &Weights) {
     }
 }
 
-fn values(tensor: &TensorProto) -> Vec<f32> {
+/// The values of a tensor of numbers with fractions.
+pub(super) fn values(tensor: &TensorProto) -> Vec<f32> {
     let raw = &tensor.raw_data;
     match DataType::try_from(tensor.data_type) {
         Ok(DataType::Float) if raw.is_empty() => tensor.float_data.clone(),
@@ -127,7 +128,8 @@ fn values(tensor: &TensorProto) -> Vec<f32> {
     }
 }
 
-fn set_values(tensor: &mut TensorProto, values: &[f32]) {
+/// Gives a tensor other values, in its own type.
+pub(super) fn set_values(tensor: &mut TensorProto, values: &[f32]) {
     tensor.raw_data = match DataType::try_from(tensor.data_type) {
         Ok(DataType::Float) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         Ok(DataType::Float16) => values.iter().flat_map(|value| f16::from_f32(*value).to_le_bytes()).collect(),
