@@ -139,7 +139,7 @@ pub fn summarise(
         models: models.collect(),
         results,
         differences: differences(question, found),
-        notes,
+        notes: about.notes.iter().cloned().chain(notes).collect(),
     };
     let mut details = Details::default();
     for found in found {
@@ -155,8 +155,7 @@ pub fn summarise(
 
 /// Whether the inputs are all there can be.
 fn is_everything(question: &Question) -> bool {
-    let about = question.inputs.about();
-    about.kind == pudica_probe::InputKind::Bits && about.count == about.available
+    question.inputs.about().is_every_string()
 }
 
 fn model_result(about: pudica_model::About, clean: &[Answer], exact: bool) -> ModelResult {

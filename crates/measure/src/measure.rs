@@ -286,7 +286,7 @@ impl Work<'_> {
                     result => Ok((Of::Chunks(file.parts, crate::results::Sites::Whole, false), kept(result))),
                 }
             }
-            "bit-flip" if is_every_string(asking.inputs) => {
+            "bit-flip" if asking.inputs.about().is_every_string() => {
                 let n = asking.inputs.about().shape.first().copied().unwrap_or(0);
                 let chunk = exact::flips(asked.clean, n, asking.responses);
                 let detail = exact::boolean(&asked.model.about().name, asked.clean, n)?;
@@ -308,13 +308,6 @@ impl Work<'_> {
     }
 }
 
-/// Whether the inputs are all strings of so many bits.
-fn is_every_string(inputs: &InputSet) -> bool {
-    let about = inputs.about();
-    let n = about.shape.first().copied().unwrap_or(0);
-    about.kind == InputKind::Bits && n <= exact::MOST_BITS && about.count == 1 << n
-}
-
 /// How much there is to do.
 struct Expected {
     evaluations: f64,
@@ -330,7 +323,7 @@ impl Expected {
             for setting in &question.nudges {
                 let draws = setting.draws()? as f64;
                 let sites = match setting.kind.name {
-                    "bit-flip" if is_every_string(&question.inputs) => 0.0,
+                    "bit-flip" if question.inputs.about().is_every_string() => 0.0,
                     "hessian" => 0.0,
                     "pgd" => 1.0 + setting.whole("steps", 10_000)? as f64,
                     "fgsm" => 2.0,

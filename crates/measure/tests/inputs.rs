@@ -69,6 +69,10 @@ fn folders_of_classes_are_numbered_by_name() {
     let last = image(set.read(2).unwrap());
     assert_eq!([last.values[0], last.values[48], last.values[2 * 48 + 47]], [1.0, 0.0, 0.2]);
     assert!(set.read(3).is_err());
+    let names = ["B", "c", "empty", "A"].map(String::from).to_vec();
+    let named = InputSet::open(&InputsRequest { class_names: names.clone(), ..request(root) }, &ANY_IMAGE).unwrap();
+    assert_eq!((&named.about().classes, named.read(0).unwrap().label), (&names, Some(3)), "as the model calls them");
+    assert_ne!(named.about().digest, about.digest);
     // As the model takes them, then as the user says.
     let grey = image(open(root, &images([Some(1), Some(4), Some(4)])).read(1).unwrap());
     assert_eq!((grey.shape, &grey.values[..]), ([1, 4, 4], &[0.4; 16][..]));
@@ -335,6 +339,7 @@ fn tables_of_texts() {
 fn strings_of_bits() {
     let cube = open("bits:3", &Takes::Rows { width: Some(3) });
     assert_eq!((cube.about().count, &cube.about().shape[..]), (8, &[3][..]));
+    assert!(cube.about().is_every_string());
     // Row 4 of a truth table: x1 is the most significant bit.
     assert_eq!((cube.read(4).unwrap().input, cube.name(4)), (Input::Bits(vec![1, 0, 0]), "100".into()));
     let rows: Vec<Input> = (0..8).map(|row| cube.read(row).unwrap().input).collect();
@@ -342,9 +347,11 @@ fn strings_of_bits() {
     assert_eq!(rows, (0..8).map(|row| Input::Bits(data.row(row).to_vec())).collect::<Vec<_>>());
     let some = InputSet::open(&InputsRequest { sample: Some(5), ..request("bits:16") }, &Takes::Anything).unwrap();
     assert_eq!((some.about().count, some.about().available), (5, 65536));
+    assert!(!some.about().is_every_string());
 
     let long = open("bits:100", &Takes::Anything);
     assert_eq!((long.about().count, long.read(7).unwrap()), (1000, long.read(7).unwrap()));
+    assert!(long.about().available > 1000 && !long.about().is_every_string());
     let ones = |index| match long.read(index).unwrap().input {
         Input::Bits(bits) => bits.iter().map(|bit| u32::from(*bit)).sum::<u32>(),
         other => panic!("{other:?}"),

@@ -5,8 +5,8 @@
 
 mod error;
 mod input;
-mod program;
 pub mod onnx;
+mod program;
 mod request;
 
 pub use error::{ModelError, ModelResult};

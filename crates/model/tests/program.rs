@@ -159,6 +159,7 @@ fn wrong_answers() {
         (r#"{"pudica":1,"classes":0}"#, "0 classes"),
         (r#"{"pudica":1,"classes":2,"takes":"sounds"}"#, "takes 'sounds'; say images"),
         (r#"{"pudica":1,"classes":2,"takes":"images","shape":[3]}"#, "a shape of 1 sizes; 3 are needed"),
+        (r#"{"pudica":1,"classes":2,"class_names":["a"]}"#, "1 class_names for 2 classes"),
         (r#"{"pudica":1,"classes":2,"batch":0}"#, "0 inputs at a time"),
         (r#"{"pudica":1,"classes":2,"class":2}"#, "unknown field `class`"),
         ("hello", "one line of JSON"),

@@ -1,16 +1,13 @@
-//! `bits:N`: all strings of up to 20 bits, or a sample of longer ones.
+//! `bits:N`: all strings of up to [`MOST_BITS`] bits, or a sample of longer ones.
 
 use pudica_data::Stream;
 use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 
 use super::{Choice, Inputs, InputsRequest, Labelled, Opened};
-use crate::{MeasureError, MeasureResult};
+use crate::{MOST_BITS, MeasureError, MeasureResult};
 
-/// Strings of so many bits are all measured: 2^20.
-const LONGEST_CUBE: usize = 20;
-
-/// Longer ones are no input of any network here.
+/// Longer strings are no input of any network here.
 const LONGEST: usize = 100_000;
 
 /// Longer strings that are measured where the request does not say how many.
@@ -42,17 +39,17 @@ pub(super) fn open(request: &InputsRequest, bits: &str, takes: &Takes) -> Measur
         let problem = format!("{}: the model takes {takes}, so bits:{wanted} is meant", request.source);
         return Err(MeasureError::Other(problem));
     }
-    let (choice, from) = if n <= LONGEST_CUBE {
+    let (choice, from) = if n <= MOST_BITS {
         let choice = Choice::new(request, 1 << n);
         (choice.clone(), From::Cube(choice))
     } else {
         let count = request.sample.unwrap_or(USUAL_SAMPLE);
-        (Choice::new(&InputsRequest::default(), count), From::Seed(request.seed))
+        (Choice::some(count, 1usize.checked_shl(n as u32).unwrap_or(usize::MAX)), From::Seed(request.seed))
     };
     let seed = matches!(from, From::Seed(_)).then(|| format!("seed {}", request.seed));
     let notes = seed.iter().map(|_| {
         format!(
-            "{} of the 2^{n} strings were drawn at random: up to {LONGEST_CUBE} bits all are measured.",
+            "{} of the 2^{n} strings were drawn at random: up to {MOST_BITS} bits all are measured.",
             choice.count()
         )
     });

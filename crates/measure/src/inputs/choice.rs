@@ -10,6 +10,7 @@ use super::InputsRequest;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     available: usize,
+    count: usize,
     drawn: Option<(Vec<usize>, u64)>,
 }
 
@@ -18,7 +19,12 @@ impl Choice {
     pub fn new(request: &InputsRequest, available: usize) -> Self {
         let drawn = request.sample.filter(|sample| *sample < available);
         let drawn = drawn.map(|sample| (draw(sample, available, request.seed), request.seed));
-        Self { available, drawn }
+        Self { available, count: drawn.as_ref().map_or(available, |(rows, _)| rows.len()), drawn }
+    }
+
+    /// `count` of `available` inputs that the source draws itself.
+    pub fn some(count: usize, available: usize) -> Self {
+        Self { available, count, drawn: None }
     }
 
     /// How many there are.
@@ -28,7 +34,7 @@ impl Choice {
 
     /// How many were chosen.
     pub fn count(&self) -> usize {
-        self.drawn.as_ref().map_or(self.available, |(rows, _)| rows.len())
+        self.count
     }
 
     /// The place in the source of the chosen input `index`.
@@ -45,7 +51,7 @@ impl Choice {
     pub fn identity(&self) -> String {
         match &self.drawn {
             Some((rows, seed)) => format!("{} of {}, seed {seed}", rows.len(), self.available),
-            None => format!("all {}", self.available),
+            None => format!("{} of {}", self.count, self.available),
         }
     }
 }

@@ -38,9 +38,9 @@ impl Labels {
         Ok(())
     }
 
-    /// The names of the classes, and the class of each row. Where all labels are whole numbers from 0, each is its class's number; otherwise
-    /// classes are numbered in the order of their words.
-    pub fn finish(self) -> Result<(Vec<String>, Vec<usize>), String> {
+    /// The names of the classes, and the class of each row. Where all labels are whole numbers from 0, each is its class's number; where all
+    /// are names that the model gives its classes, these are meant; otherwise classes are numbered in the order of their words.
+    pub fn finish(self, of_model: &[String]) -> Result<(Vec<String>, Vec<usize>), String> {
         let numbers: Option<Vec<usize>> = self.words.keys().map(|word| word.parse().ok()).collect();
         let mut class_of = vec![0; self.words.len()];
         let names = match numbers {
@@ -53,11 +53,26 @@ impl Labels {
                 numbered(largest + 1)
             }
             None => {
-                self.words.values().enumerate().for_each(|(class, place)| class_of[*place] = class);
-                self.words.into_keys().map(|word| shortened(&word, 80)).collect()
+                let words: Vec<String> = self.words.keys().map(|word| shortened(word, 80)).collect();
+                let (names, numbers) = numbered_words(words, of_model);
+                self.words.values().zip(numbers).for_each(|(place, number)| class_of[*place] = number);
+                names
             }
         };
         Ok((names, self.met.into_iter().map(|place| class_of[place]).collect()))
+    }
+}
+
+/// The names of all classes, and the number of each of these words: the model's own where all of them are names of its classes, in letters of any
+/// size; their order otherwise.
+pub(super) fn numbered_words(words: Vec<String>, of_model: &[String]) -> (Vec<String>, Vec<usize>) {
+    let number = |word: &String| of_model.iter().position(|name| name.to_lowercase() == word.to_lowercase());
+    match words.iter().map(number).collect::<Option<Vec<usize>>>() {
+        Some(numbers) => (of_model.to_vec(), numbers),
+        None => {
+            let numbers = (0..words.len()).collect();
+            (words, numbers)
+        }
     }
 }
 
@@ -78,13 +93,15 @@ mod tests {
     fn classes(labels: &[&str]) -> Result<(Vec<String>, Vec<usize>), String> {
         let mut all = Labels::default();
         labels.iter().try_for_each(|label| all.add(label))?;
-        all.finish()
+        all.finish(&["Dry", "mild", "wet", "COLD"].map(String::from))
     }
 
     #[test]
     fn words_are_sorted_and_numbers_are_kept() {
+        let (names, labels) = classes(&["wet", "dry", "wet", "warm"]).unwrap();
+        assert_eq!((names, labels), (vec!["dry".into(), "warm".into(), "wet".into()], vec![2, 0, 2, 1]));
         let (names, labels) = classes(&["wet", "dry", "wet", "cold"]).unwrap();
-        assert_eq!((names, labels), (vec!["cold".into(), "dry".into(), "wet".into()], vec![2, 1, 2, 0]));
+        assert_eq!((names.len(), labels), (4, vec![2, 0, 2, 3]), "as the model numbers them");
         let (names, labels) = classes(&["10", "2", "10"]).unwrap();
         assert_eq!((names.len(), labels), (11, vec![10, 2, 10]));
         // -1 is no class, so these are words.

@@ -8,6 +8,7 @@ use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 use rayon::prelude::*;
 
+use super::classes::numbered_words;
 use super::fit::{Fit, Unfit};
 use super::{Choice, Inputs, InputsRequest, Labelled, Opened};
 use crate::MeasureResult;
@@ -20,7 +21,9 @@ struct Pictures {
 }
 
 pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> MeasureResult<Opened> {
-    let (root, classes, files) = list(path)?;
+    let (root, classes, mut files) = list(path)?;
+    let (classes, numbers) = numbered_words(classes, &request.class_names);
+    files.iter_mut().for_each(|(_, label)| *label = label.map(|label| numbers[label]));
     let choice = Choice::new(request, files.len());
     let files: Vec<(PathBuf, Option<usize>)> = choice.rows().map(|row| files[row].clone()).collect();
     let shapes = files.par_iter().map(|(path, _)| picture_shape(path)).collect::<FileResult<Vec<Shape>>>()?;

@@ -23,7 +23,7 @@ use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 use serde::Serialize;
 
-use crate::{MeasureError, MeasureResult};
+use crate::{MOST_BITS, MeasureError, MeasureResult};
 use choice::Choice;
 
 /// Inputs as a user names them.
@@ -45,6 +45,8 @@ pub struct InputsRequest {
     pub sample: Option<usize>,
     /// Names which.
     pub seed: u64,
+    /// What the first model calls its classes, where it says so: labels of these names are its classes.
+    pub class_names: Vec<String>,
 }
 
 /// What is known of a set of inputs.
@@ -71,6 +73,14 @@ pub struct AboutInputs {
     /// What a reader should know: an axis that was guessed, a column that was left out. Whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl AboutInputs {
+    /// Whether they are all strings of so many bits, in the order of a truth table: then nothing is sampled.
+    pub fn is_every_string(&self) -> bool {
+        let all = |n: usize| n <= MOST_BITS && self.count == 1 << n;
+        self.source.starts_with("bits:") && self.shape.first().copied().is_some_and(all)
+    }
 }
 
 /// One input and its class, where it has one.

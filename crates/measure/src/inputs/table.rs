@@ -59,14 +59,14 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
     let choice = Choice::new(request, found.lines.len());
     let (classes, labels) = match found.labels {
         Some(labels) => {
-            let (classes, labels) = labels.finish().map_err(wrong)?;
+            let (classes, labels) = labels.finish(&request.class_names).map_err(wrong)?;
             (classes, Some(choice.rows().map(|row| labels[row]).collect()))
         }
         None => (Vec::new(), None),
     };
     let names = choice.rows().map(|row| format!("line {}", found.lines[row])).collect();
     let label = request.label.clone().unwrap_or_default();
-    let mut identity = vec![digest_of(path)?, request.text.clone().unwrap_or_default(), label];
+    let mut identity = vec![digest_of(path)?, request.text.clone().unwrap_or_default(), label, classes.join("/")];
     if found.are_texts {
         identity.push("texts".into());
         let texts = choice.rows().map(|row| std::mem::take(&mut found.texts[row])).collect();

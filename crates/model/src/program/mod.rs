@@ -38,6 +38,9 @@ struct Hello {
     shape: Vec<Option<usize>>,
     vocabulary: Option<usize>,
     classes: usize,
+    /// What the classes are called.
+    #[serde(default)]
+    class_names: Vec<String>,
     outputs: Option<Outputs>,
     batch: Option<usize>,
     parameters: Option<u64>,
@@ -73,6 +76,9 @@ pub(crate) fn open(command: &str, choices: &Choices) -> ModelResult<Box<dyn Mode
     if !(1..=1 << 20).contains(&hello.classes) {
         return Err(said(format!("tells {} classes: 1 or more are needed", hello.classes)));
     }
+    if !hello.class_names.is_empty() && hello.class_names.len() != hello.classes {
+        return Err(said(format!("has {} class_names for {} classes", hello.class_names.len(), hello.classes)));
+    }
     let takes = hello.takes().map_err(said)?;
     let batch = choices.batch.or(hello.batch).unwrap_or(USUAL_BATCH);
     if !(1..=1 << 16).contains(&batch) {
@@ -87,23 +93,24 @@ pub(crate) fn open(command: &str, choices: &Choices) -> ModelResult<Box<dyn Mode
     let own: Vec<&PathBuf> = files.iter().filter(|path| *path != Path::new(&words[0])).collect();
     let name = choices.name.clone().or(hello.name.clone());
     let name = name.unwrap_or_else(|| own.first().map_or(child::called(&words), |path| name_of(path)));
+    let normalisation = choices.normalisation.clone().or(choices.inputs_normalisation.clone());
     let about = About {
         name: shortened(&name, 100),
         runtime: "program".into(),
         takes,
         outputs,
         classes: hello.classes,
+        class_names: hello.class_names,
         parameters: hello.parameters,
         digest: identity([
             command,
             &digest(Path::new(""), &files)?,
             &hello.identity.unwrap_or_default(),
-            &format!("{:?} {:?} {outputs} {}", choices.normalisation, choices.signs, hello.classes),
+            &format!("{:?} {:?} {outputs} {}", normalisation, choices.signs, hello.classes),
         ]),
         notes,
     };
-    let (normalisation, signs) = (choices.normalisation.clone(), choices.signs);
-    Ok(Box::new(Program { about, child, batch, timeout, normalisation, signs }))
+    Ok(Box::new(Program { about, child, batch, timeout, normalisation, signs: choices.signs }))
 }
 
 fn duration(seconds: f64) -> ModelResult<Duration> {
@@ -149,6 +156,10 @@ impl Model for Program {
 
     fn batch(&self) -> usize {
         self.batch
+    }
+
+    fn normalisation(&self) -> Option<Normalisation> {
+        self.normalisation.clone()
     }
 
     fn scores(&mut self, inputs: &[Input]) -> ModelResult<Scores> {
