@@ -7,7 +7,6 @@ use std::time::Instant;
 use pudica_lab::store::{lock, read_json, write_json};
 use pudica_lab::{Error, Event, Observer, Outcome, Stop, Tally};
 use pudica_model::{Model, Takes};
-use pudica_probe::InputKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 

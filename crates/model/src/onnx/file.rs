@@ -299,8 +299,10 @@ fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
         let made = match (node.op_type.as_str(), numbers.as_ref().map(product), given) {
             ("Tile", Some(times), _) => Some(times.saturating_mul(first)),
             (_, Some(made), _) => Some(made),
-            ("Concat", None, Some(given)) => Some(given.iter().fold(0, |sum, size| sum.saturating_add(*size))),
-            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => Some(first),
+            ("Concat", None, Some(given)) => Some(given.iter().fold(0_u64, |sum, size| sum.saturating_add(*size))),
+            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => {
+                Some(first)
+            }
             _ => None,
         };
         if let (Some(made), Some(name)) = (made, node.output.first()) {
