@@ -5,6 +5,8 @@
 
 mod error;
 mod input;
+pub mod onnx;
+mod program;
 mod request;
 
 pub use error::{ModelError, ModelResult};
@@ -28,6 +30,9 @@ pub struct About {
     pub outputs: Outputs,
     /// How many classes it tells apart; 1 where it gives one number.
     pub classes: usize,
+    /// What its classes are called, where its files say so: one name for each, or none at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_names: Vec<String>,
     /// How many weights it has, where that is known.
     pub parameters: Option<u64>,
     /// The identity of its files and of all choices that decide its answers: the first 16 hexadecimal digits of a SHA-256. Results of another
@@ -48,7 +53,7 @@ pub struct Scores {
 
 impl Scores {
     /// The scores of each input, in order.
-    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.classes.max(1))
     }
 }
@@ -75,6 +80,11 @@ pub trait Model: Send {
     /// Inputs to give it at a time.
     fn batch(&self) -> usize {
         64
+    }
+
+    /// What it does to images first, where it is known: the unit of noise on them.
+    fn normalisation(&self) -> Option<Normalisation> {
+        None
     }
 
     /// Its trained weights under their names.
@@ -116,7 +126,8 @@ pub trait Model: Send {
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
+        Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
-        Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
+        Source::Program(command) => program::open(command, &request.choices),
     }
 }

@@ -43,6 +43,8 @@ pub struct Choices {
     pub channels_last: Option<bool>,
     /// What is done to images first.
     pub normalisation: Option<Normalisation>,
+    /// The normalisation of the inputs, which holds where neither the user nor the model's own files give it one.
+    pub inputs_normalisation: Option<Normalisation>,
     /// What its outputs are.
     pub outputs: Option<Outputs>,
     /// Whether bits are given as -1 and 1 instead of 0 and 1.
