@@ -3,14 +3,19 @@
 //! [`open`] finds the door by what lies at a path: an ONNX file, a PyTorch checkpoint, a Hugging Face folder; or it starts a program.
 //! Networks of our own that somebody trained with `pudica run` come through `pudica_measure`, which knows run folders.
 
+mod checkpoint;
 mod error;
+mod hugging_face;
+mod identity;
 mod input;
+pub mod native;
 mod request;
 
 pub use error::{ModelError, ModelResult};
 pub use input::{Image, Input, Normalisation, Takes};
 pub use request::{Choices, ModelRequest, Outputs, Runtime, Source, pairs};
 
+use identity::identity;
 use pudica_nn::Weights;
 use pudica_statistics::Estimate;
 use serde::{Deserialize, Serialize};
@@ -119,6 +124,8 @@ pub trait Model: Send {
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
+        Source::File(path) if hugging_face::is_folder(path) => hugging_face::open(path, &request.choices),
+        Source::File(path) if checkpoint::is_checkpoint(path) => checkpoint::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
         Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
     }
