@@ -1,6 +1,8 @@
 //! Times our kernels against single-threaded memory copies of the same arrays and, where given a Python with boofun, against
 //! boofun. `bench/boolean/run` sets everything up.
 
+use pudica_boolean::analysis::{Measure, Request, Subject, analyse};
+use pudica_boolean::files::Table;
 use pudica_boolean::memory::Array;
 use pudica_boolean::{Named, Spectrum, TruthTable, flip_counts, sensitivity_profile, walsh};
 use std::hint::black_box;
@@ -17,6 +19,7 @@ fn main() {
     influences_against_copy(30, 20.0);
     analysis(20);
     analysis(25);
+    measures(20);
     if let Some(python) = python {
         spectrum_against_boofun(19, 100.0, &python);
     } else {
@@ -84,6 +87,21 @@ fn analysis(n: usize) {
     let (spectrum, profile) =
         medians(9, || drop(black_box(Spectrum::of(&table))), || drop(black_box(sensitivity_profile(&table))));
     println!("n={n}: spectrum with degree profile {spectrum:.2} ms, sensitivity histogram {profile:.2} ms");
+}
+
+/// What each measure takes, beside the degree profile, which is the transform and little else.
+fn measures(n: usize) {
+    let table = random_table(n);
+    let time = |measure: Measure| {
+        let request = Request { measures: Some(vec![measure]), ..Request::default() };
+        let found = analyse(Subject::Table(Table::Boolean(table.clone())), &request, &mut |_, _| {});
+        drop(black_box(found.unwrap_or_else(|error| panic!("{error}"))));
+    };
+    println!("\n{:<34} {:>12} {:>14} {:>8}", format!("measure, n={n}"), "ms", "transform, ms", "ratio");
+    for (measure, name) in Measure::ALL.iter().filter(|(measure, _)| !measure.needs_search()) {
+        let (own, transform) = medians(51, || time(*measure), || time(Measure::DegreeProfile));
+        println!("{name:<34} {own:>12.2} {transform:>14.2} {:>8.2}", own / transform);
+    }
 }
 
 fn spectrum_against_boofun(n: usize, floor: f64, python: &str) {

@@ -249,7 +249,12 @@ fn read_npy(reader: &mut impl Read, header: Header, path: &Path) -> Result<Table
                 reals[row as usize] = value;
                 Ok(())
             })?;
-            boolean_or_real(n, reals, if dtype == Type::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON })
+            let rounding = match dtype {
+                Type::F16 => 2f64.powi(-10),
+                Type::F32 => f64::from(f32::EPSILON),
+                _ => f64::EPSILON,
+            };
+            boolean_or_real(n, reals, rounding)
         }
     }
 }

@@ -15,6 +15,9 @@ pub trait Element: Zeroable + Send + Sync + Add<Output = Self> + Sub<Output = Se
     type Avx512: Row<Self>;
     /// A row in AVX2 registers.
     type Avx2: Row<Self>;
+    /// [`crate::walsh::transform`] of this type. Not generic, so that it is compiled in this crate, where it is one unit and everything is
+    /// inlined, and not by whoever calls it.
+    fn transform(data: &mut [Self]);
 }
 
 /// Sixteen numbers, added and subtracted side by side.
@@ -63,17 +66,24 @@ unsafe impl<T: Element> Row<T> for [T; LANES] {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-macro_rules! plain_element {
-    ($($number:ty),*) => {$(
+macro_rules! elements {
+    ($($number:ty: $avx512:ty, $avx2:ty;)*) => {$(
         impl Element for $number {
-            type Avx512 = [Self; LANES];
-            type Avx2 = [Self; LANES];
+            type Avx512 = $avx512;
+            type Avx2 = $avx2;
+            fn transform(data: &mut [Self]) {
+                crate::walsh::transform_here(data);
+            }
         }
     )*};
 }
+
 #[cfg(not(target_arch = "x86_64"))]
-plain_element!(i32, f32, f64);
+elements! {
+    i32: [i32; LANES], [i32; LANES];
+    f32: [f32; LANES], [f32; LANES];
+    f64: [f64; LANES], [f64; LANES];
+}
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -179,16 +189,9 @@ mod x86 {
         _mm256_blend_pd::<0b1100>(_mm256_add_pd(p, v), _mm256_sub_pd(p, v))
     });
 
-    impl Element for f32 {
-        type Avx512 = [__m512; 1];
-        type Avx2 = [__m256; 2];
-    }
-    impl Element for i32 {
-        type Avx512 = [__m512i; 1];
-        type Avx2 = [__m256i; 2];
-    }
-    impl Element for f64 {
-        type Avx512 = [__m512d; 2];
-        type Avx2 = [__m256d; 4];
+    elements! {
+        i32: [__m512i; 1], [__m256i; 2];
+        f32: [__m512; 1], [__m256; 2];
+        f64: [__m512d; 2], [__m256d; 4];
     }
 }

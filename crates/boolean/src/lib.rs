@@ -15,6 +15,7 @@
 
 pub mod analysis;
 pub mod atomic;
+mod autocorrelation;
 pub mod biased;
 pub mod bits;
 pub mod comparison;
@@ -28,6 +29,7 @@ mod formula;
 pub mod function;
 pub mod given;
 mod lanes;
+mod largest;
 pub mod linear_threshold;
 pub mod memory;
 pub mod named;

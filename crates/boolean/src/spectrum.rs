@@ -1,11 +1,12 @@
 //! Fourier-Walsh spectra: f = sum over S of lambda_S chi_S, where chi_S(x) is the product of the signs of x_i, i in S.
 
 use crate::lanes::LANES;
+use crate::largest::{before, first_entries};
 use crate::memory::Array;
 use crate::simd::{Isa, Kernel, dispatch};
 use crate::table::{RealTable, TruthTable};
 use crate::walsh::{block_len, transform, transform_between_blocks, transform_block};
-use crate::{Convention, Error, MAX_SPECTRUM_VARIABLES, Result, memory};
+use crate::{Convention, Error, MAX_SPECTRUM_VARIABLES, Result, autocorrelation, memory};
 use rayon::prelude::*;
 
 /// All 2^n Fourier-Walsh coefficients of a function, and what is read off them.
@@ -21,15 +22,6 @@ pub struct Spectrum {
     spectral_norm: f64,
     degree: usize,
     nonlinearity: Option<u64>,
-}
-
-/// What is asked about r(a), the sum over x of (-1)^(f(x) + f(x + a)).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Autocorrelation {
-    /// The largest |r(a)| over a other than 0.
-    pub absolute_indicator: u64,
-    /// The sum of r(a)^2 over all a.
-    pub sum_of_square_indicator: f64,
 }
 
 /// Coefficients before the division by 2^n.
@@ -141,49 +133,17 @@ impl Spectrum {
     /// The `count` coefficients largest in size, those of 0 left out: (S, lambda_S), large ones first; among equal ones small sets
     /// first, and those of early variables before those of late ones.
     pub fn largest(&self, count: usize) -> Vec<(u64, f64)> {
-        const PART: u64 = 1 << 16;
-        /// So many are kept in order while looking; more are sorted afterwards.
-        const FEW: usize = 32;
-        // What comes first compares as less. In both conventions all sets but the empty one are in the same order, so sums will do;
-        // the empty one is looked at in any case.
-        let before = |a: &(f64, u64), b: &(f64, u64)| {
-            let by_size = b.0.total_cmp(&a.0);
-            by_size.then(a.1.count_ones().cmp(&b.1.count_ones())).then(b.1.cmp(&a.1))
+        let mut found = match &self.coefficients {
+            Coefficients::Signs(sums) => first_entries(sums, count + 1),
+            Coefficients::Real(sums) => first_entries(sums, count + 1),
         };
-        let first_of = |mut found: Vec<(f64, u64)>| {
-            if found.len() > count {
-                found.select_nth_unstable_by(count, before);
-                found.truncate(count);
-            }
-            found
-        };
-        let sized = |set: u64| match &self.coefficients {
-            Coefficients::Signs(sums) => (f64::from(sums[set as usize].unsigned_abs()), set),
-            Coefficients::Real(sums) => (sums[set as usize].abs(), set),
-        };
-        let best_of_part = |part: u64| {
-            let sets = (part * PART).max(1)..((part + 1) * PART).min(1 << self.n);
-            let all = sets.map(sized).filter(|(size, _)| *size > 0.0);
-            if count > FEW {
-                return first_of(all.collect());
-            }
-            let mut best: Vec<(f64, u64)> = Vec::with_capacity(count + 1);
-            for own in all {
-                let full = best.len() == count;
-                if !(full && best.last().is_none_or(|last| before(last, &own).is_le())) {
-                    let place = best.partition_point(|other| before(other, &own).is_lt());
-                    best.insert(place, own);
-                    best.truncate(count);
-                }
-            }
-            best
-        };
-        let parts = (0..(1u64 << self.n).div_ceil(PART)).into_par_iter();
-        let mut sets = parts.map(best_of_part).reduce(Vec::new, |a, b| first_of([a, b].concat()));
-        sets.push((0.0, 0));
-        let sized = sets.into_iter().map(|(_, set)| (self.coefficient(set).abs(), set));
-        let mut found = first_of(sized.filter(|(size, _)| *size > 0.0).collect());
+        // In both conventions all sets but the empty one are in the same order; the empty one is looked at in any case.
+        found.retain(|(_, set)| *set != 0);
+        found.push((0.0, 0));
+        let sized = found.into_iter().map(|(_, set)| (self.coefficient(set).abs(), set));
+        let mut found: Vec<_> = sized.filter(|(size, _)| *size > 0.0).collect();
         found.sort_unstable_by(before);
+        found.truncate(count);
         found.into_iter().map(|(_, set)| (set, self.coefficient(set))).collect()
     }
 
@@ -196,7 +156,7 @@ impl Spectrum {
     pub fn fourier_entropy(&self) -> Option<f64> {
         /// Sums smaller than this are counted, and the logarithm of each taken once. They are even, so the table has half as many places.
         const COUNTED: usize = 1 << 17;
-        let Coefficients::Signs(sums) = &self.coefficients else { return None };
+        let sums = self.sums()?;
         let bits = 2.0 * self.n as f64; // log2 of 4^n, the sum of all squares
         let part = |sum: usize| {
             let square = (sum as f64) * (sum as f64);
@@ -210,14 +170,17 @@ impl Spectrum {
         };
         let add = |a: Vec<u32>, b: Vec<u32>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
         let chunks = || sums.par_chunks(COUNTED);
-        let counts = chunks().fold(|| vec![0; COUNTED / 2], count).reduce(|| vec![0; COUNTED / 2], add);
+        let per_core = chunks().len().div_ceil(rayon::current_num_threads());
+        let own_counts = chunks().with_min_len(per_core).fold(|| vec![0; COUNTED / 2], count);
+        let counts = own_counts.reduce_with(add).unwrap_or_default();
         let counted = counts.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
         let small: f64 = counted.map(|(half, &count)| f64::from(count) * part(2 * half)).sum();
         // Added in order, so that the result is reproducible.
         let large = |sums: &[i32]| -> f64 {
             sums.iter().map(|sum| sum.unsigned_abs() as usize).filter(|sum| *sum >= COUNTED).map(part).sum()
         };
-        let large: f64 = chunks().map(large).collect::<Vec<f64>>().iter().sum();
+        let any_large = self.nonlinearity.is_some_and(|distance| (1 << self.n) - 2 * distance >= COUNTED as u64);
+        let large: f64 = if any_large { chunks().map(large).collect::<Vec<f64>>().iter().sum() } else { 0.0 };
         Some((small + large) * (0.25f64).powi(self.n as i32))
     }
 
@@ -228,24 +191,23 @@ impl Spectrum {
         Some(self.degree_profile[1..].iter().take_while(|weight| **weight == 0.0).count())
     }
 
-    /// How alike a Boolean function is to itself moved by a, over all a; `None` for a real one. Refuses what would not fit in memory.
-    pub fn autocorrelation(&self) -> Result<Option<Autocorrelation>> {
-        let Coefficients::Signs(sums) = &self.coefficients else { return Ok(None) };
-        memory::check_fits(self.n, "the autocorrelation", 8 << self.n, "ask for other --measures")?;
-        // The squared coefficients are transformed back. r(a) 2^n is a whole number of at most 60 bits; f64 keeps 53, and the error of n
-        // additions is far below the 2^n that two of them differ by: rounding gives the whole number r(a).
-        let mut squares = Array::<f64>::zeros(sums.len());
-        squares.par_iter_mut().zip(sums.par_iter()).with_min_len(1 << 14).for_each(|(square, sum)| {
-            *square = f64::from(*sum) * f64::from(*sum);
-        });
-        transform(&mut squares);
-        let scale = (0.5f64).powi(self.n as i32);
-        let part = |values: &[f64]| dispatch(RoundedSquares { values, scale });
-        let join = |a: (i64, u128), b: (i64, u128)| (a.0.max(b.0), a.1 + b.1);
-        let at_zero = u128::from(1u64 << self.n).pow(2);
-        squares[0] = 0.0; // r(0) = 2^n is not looked at
-        let (most, sum) = squares.par_chunks(1 << 14).map(part).reduce(|| (0, 0), join);
-        Ok(Some(Autocorrelation { absolute_indicator: most as u64, sum_of_square_indicator: (sum + at_zero) as f64 }))
+    /// The largest |r(a)| over a other than 0, r(a) being the sum over x of (-1)^(f(x) + f(x + a)); `None` for a real function. Refuses
+    /// what would not fit in memory.
+    pub fn absolute_indicator(&self) -> Result<Option<u64>> {
+        self.sums().map(autocorrelation::absolute_indicator).transpose()
+    }
+
+    /// The sum of r(a)^2 over all a; `None` for a real function.
+    pub fn sum_of_square_indicator(&self) -> Option<f64> {
+        self.sums().map(autocorrelation::sum_of_square_indicator)
+    }
+
+    /// The whole numbers behind the coefficients of a Boolean function.
+    fn sums(&self) -> Option<&[i32]> {
+        match &self.coefficients {
+            Coefficients::Signs(sums) => Some(sums),
+            Coefficients::Real(_) => None,
+        }
     }
 
     /// The largest |S| with lambda_S not 0: the degree as a polynomial. (The constant 0 has degree 0 here.)
@@ -281,32 +243,6 @@ impl Spectrum {
     /// The sum of |S| lambda_S^2, which by Eq. 17 of Hahn & Rofin is the average sensitivity.
     pub fn average_sensitivity(&self) -> f64 {
         self.degree_profile.iter().enumerate().map(|(i, weight)| i as f64 * weight).sum()
-    }
-}
-
-/// The largest of some values, scaled and rounded to whole numbers, in size, and the sum of their squares.
-struct RoundedSquares<'a> {
-    values: &'a [f64],
-    scale: f64,
-}
-
-impl Kernel for RoundedSquares<'_> {
-    type Output = (i64, u128);
-
-    #[inline(always)]
-    fn run(self, _: Isa) -> (i64, u128) {
-        let (mut most, mut sum) = (0, 0);
-        // Squares have at most 60 bits: eight of them fit 64, and are added to the 128 together.
-        for few in self.values.chunks(8) {
-            let mut squares = 0;
-            for value in few {
-                let rounded = (value.abs() * self.scale + 0.5) as i64;
-                most = most.max(rounded);
-                squares += (rounded * rounded) as u64;
-            }
-            sum += u128::from(squares);
-        }
-        (most, sum)
     }
 }
 
@@ -472,7 +408,9 @@ mod tests {
 
     #[test]
     fn the_largest_coefficients_come_first() {
-        for (name, n) in [("random:1", 9), ("majority", 7), ("or", 5), ("inner-product", 8), ("random:4", 18)] {
+        for (name, n) in
+            [("random:1", 9), ("majority", 7), ("or", 5), ("inner-product", 8), ("inner-product", 18), ("random:4", 18)]
+        {
             for convention in [Convention::PlusMinus, Convention::ZeroOne] {
                 let spectrum = spectrum(name, n).in_convention(convention);
                 let mut all: Vec<(u64, f64)> = (0..1 << n).map(|set| (set, spectrum.coefficient(set))).collect();
@@ -531,10 +469,6 @@ mod tests {
             };
             let holds = |m: &usize| (0..rows).filter(|set| set.count_ones() as usize <= *m).all(independent);
             assert_eq!(spectrum.correlation_immunity(), (0..=n).rev().find(holds));
-            let r: Vec<i64> = (0..rows).map(|a| (0..rows).map(|x| sign(x) * sign(x ^ a)).sum()).collect();
-            let found = spectrum.autocorrelation().unwrap().unwrap();
-            assert_eq!(found.absolute_indicator, r[1..].iter().map(|r| r.unsigned_abs()).max().unwrap());
-            assert_eq!(found.sum_of_square_indicator, r.iter().map(|r| r * r).sum::<i64>() as f64);
         }
         // Large sums are not in the table of logarithms: parity has one, of 2^20; the others are in closed form.
         assert_eq!(spectrum("parity", 20).fourier_entropy(), Some(0.0));
@@ -544,15 +478,12 @@ mod tests {
         assert!((spectrum("or", 20).fourier_entropy().unwrap() - entropy).abs() < 1e-12);
         assert_eq!(spectrum("parity", 9).correlation_immunity(), Some(8));
         // Bent functions: no autocorrelation at all; affine ones: all of it.
-        let of = |name: &str, n| spectrum(name, n).autocorrelation().unwrap().unwrap();
-        assert_eq!(
-            of("inner-product", 12),
-            Autocorrelation { absolute_indicator: 0, sum_of_square_indicator: 2f64.powi(24) }
-        );
-        assert_eq!(
-            of("parity", 20),
-            Autocorrelation { absolute_indicator: 1 << 20, sum_of_square_indicator: 2f64.powi(60) }
-        );
+        let of = |name: &str, n| {
+            let spectrum = spectrum(name, n);
+            (spectrum.absolute_indicator().unwrap().unwrap(), spectrum.sum_of_square_indicator().unwrap())
+        };
+        assert_eq!(of("inner-product", 12), (0, 2f64.powi(24)));
+        assert_eq!(of("parity", 20), (1 << 20, 2f64.powi(60)));
     }
 
     #[test]

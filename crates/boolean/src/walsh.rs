@@ -45,6 +45,11 @@ pub const fn block_len<T>() -> usize {
 /// If the length is not a power of two.
 pub fn transform<T: Element>(data: &mut [T]) {
     assert!(data.len().is_power_of_two(), "the Walsh transform needs 2^n entries, not {}", data.len());
+    T::transform(data);
+}
+
+/// [`transform`], compiled where it is called.
+pub(crate) fn transform_here<T: Element>(data: &mut [T]) {
     data.par_chunks_mut(block_len::<T>()).for_each(transform_block);
     transform_between_blocks(data);
 }

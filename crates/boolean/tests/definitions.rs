@@ -74,18 +74,7 @@ fn check_analysis(n: usize, truth: u64, convention: Convention) {
         Convention::ZeroOne => f64::from(u8::from(bit(row))),
         _ => 1.0 - 2.0 * f64::from(u8::from(bit(row))),
     };
-    let request = Request {
-        name: "f".into(),
-        convention,
-        method: None,
-        measures: None,
-        rhos: vec![0.5],
-        top: 20,
-        p: None,
-        names: None,
-        budget: Budget { precision: Precision::Relative(0.1), time_limit: Duration::from_secs(1), seed: 0 },
-        spectrum_file: None,
-    };
+    let request = Request { convention, rhos: vec![0.5], top: 20, ..Request::default() };
     let subject = Subject::Table(TruthTable::from_words(n, &[truth]).unwrap().into());
     let found = analyse(subject, &request, &mut |_, _| {}).unwrap();
     let number = |quantity: Option<Quantity>| quantity.unwrap().value();

@@ -13,6 +13,7 @@ mod download;
 mod experiments;
 mod fetch;
 mod machine;
+mod measure;
 mod progress;
 mod signals;
 mod spectrum;
@@ -46,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   pudica list                                    the experiments on offer
   pudica run hahn/length-scaling                 one of them, at a scale for two CPU cores, with a report to open
+  pudica measure net.onnx --inputs photos/       how sensitive is a model of yours, with a page to open
   pudica boolean majority --n 21                 exact sensitivity and Fourier-Walsh spectrum of a function
   pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"   the same for an expression
   pudica construct parity --n 16                 a transformer for PARITY built by hand, tried on every string
@@ -67,6 +69,7 @@ enum Command {
     Bounds(bounds::Arguments),
     Construct(construct::Arguments),
     Data(data::Arguments),
+    Measure(measure::Arguments),
     Spectrum(spectrum::Arguments),
 }
 
@@ -108,6 +111,7 @@ fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
         Command::Bounds(arguments) => bounds::run(&arguments),
         Command::Construct(arguments) => construct::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
+        Command::Measure(arguments) => measure::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
     }
 }

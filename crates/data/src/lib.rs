@@ -6,7 +6,7 @@
 //! - [`ModularTask`]: a table of modular arithmetic, of which a part is seen.
 //! - [`TokenTask`]: sequences of synthetic tokens with a label.
 //! - [`Split`]: the part of a data set that networks are trained on, or tested on.
-//! - [`Divided`], [`Division`], [`digest`]: own data in two parts, divided by seed where they are not, and their identity.
+//! - [`Divided`], [`Division`], [`digest`], [`identity`]: own data in two parts, divided by seed where they are not, and their identity.
 //! - [`Task`]: a target, where its strings come from, and what is asked about them.
 //! - [`corruptions`]: those of CIFAR-10-C, seeded.
 //! - [`sources`]: where the data sets are published.
@@ -33,7 +33,7 @@ mod training_set;
 pub use bits::Bits;
 pub use error::{DataError, FileError, FileResult};
 pub use modular::{LARGEST_MODULUS, ModularTask, Pairs, Polynomial};
-pub use own::{Divided, Division, digest};
+pub use own::{Divided, Division, digest, entries, identity, name_of};
 pub use split::Split;
 pub use stream::Stream;
 pub use target::{Target, Written, prefix_parities};

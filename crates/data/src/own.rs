@@ -77,11 +77,25 @@ pub fn digest(root: &Path, files: &[PathBuf]) -> FileResult<String> {
         all.update(name.as_bytes());
         all.update(own.finalize());
     }
-    Ok(all.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(first_digits(all))
+}
+
+/// The identity of choices, digests and the like: the first 16 hexadecimal digits of the SHA-256 of these texts and their lengths.
+pub fn identity<T: AsRef<str>>(parts: impl IntoIterator<Item = T>) -> String {
+    let mut all = Sha256::new();
+    for part in parts {
+        all.update((part.as_ref().len() as u64).to_le_bytes());
+        all.update(part.as_ref().as_bytes());
+    }
+    first_digits(all)
+}
+
+fn first_digits(all: Sha256) -> String {
+    all.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What lies in a folder, by name; what is hidden, or made by a system for itself (`.git`, `__MACOSX`), is left out.
-pub(crate) fn entries(folder: &Path) -> FileResult<Vec<PathBuf>> {
+pub fn entries(folder: &Path) -> FileResult<Vec<PathBuf>> {
     let wrong = |error: std::io::Error| FileError::new(folder, format!("cannot be listed: {error}"));
     let listed = std::fs::read_dir(folder).map_err(wrong)?;
     let mut paths: Vec<PathBuf> =
@@ -92,7 +106,7 @@ pub(crate) fn entries(folder: &Path) -> FileResult<Vec<PathBuf>> {
 }
 
 /// The last part of a path.
-pub(crate) fn name_of(path: &Path) -> String {
+pub fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

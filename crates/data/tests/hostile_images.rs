@@ -1,69 +1,19 @@
 //! Files cut off and bits flipped at random: every reader must end with images or an error, without a panic and without asking for
 //! memory out of proportion to the file. A stand-in for long fuzzing that runs with the other tests.
 
+mod damage;
 mod image_files;
 
+use damage::{LARGEST, damaged};
 use image_files::{Kind, cifar, gzipped, idx, mat, npy, png};
 use pudica_data::Stream;
 use pudica_data::images::{Images, Shape, read_any};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The largest single request for memory so far.
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-struct Watched;
-
-// SAFETY: everything is left to the system's allocator; only sizes are noted.
-unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LARGEST.fetch_max(size, Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Watched = Watched;
+use std::sync::atomic::Ordering;
 
 /// Files of a few kilobytes may make decoders want their tables and windows, but nothing near what a hostile size says.
 const ALLOWED: usize = 40 << 20;
-
-/// One damaged copy: cut off, some bits flipped, a few bytes set to an extreme, or several of these.
-fn damaged(whole: &[u8], stream: &mut Stream) -> Vec<u8> {
-    let mut bytes = whole.to_vec();
-    if stream.below(3) == 0 {
-        bytes.truncate(stream.below(bytes.len() as u64 + 1) as usize);
-    }
-    for _ in 0..stream.below(4) {
-        if let Some(length) = (bytes.len() as u64).checked_sub(1) {
-            // Half of them in the first bytes, where sizes stand.
-            let reach = if stream.below(2) == 0 { length.min(200) } else { length };
-            let at = stream.below(reach + 1) as usize;
-            bytes[at] = match stream.below(4) {
-                0 => 0xff,
-                1 => 0,
-                _ => bytes[at] ^ (1 << stream.below(8)),
-            };
-        }
-    }
-    bytes
-}
 
 /// Reads damaged copies of `target`, which lies among whole files.
 fn attack(folder: &Path, target: &Path, read: &Path) {

@@ -96,7 +96,8 @@ impl Error {
         Error::Setting { key: key.into(), problem: problem.into() }
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+    /// What the system said about a file: `map_err(Error::io("read", path))`.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Error::Io { action, path, source }
     }

@@ -6,7 +6,7 @@
 //! - [`plan`]: the ordered list of runs a recipe means.
 //! - [`execute()`]: makes the runs of a plan of any kind, in lock-step where they may train together, telling [`Event`]s; running again
 //!   continues. What it needs of a kind is an [`experiment::Experiment`].
-//! - [`store`]: runs as folders; [`write_results`]: sweeps as tables.
+//! - [`store`]: runs as folders; [`write_results`]: sweeps as tables; [`Table`]: any table as CSV and Parquet.
 
 mod clock;
 mod compute;
@@ -33,7 +33,7 @@ pub use execute::{execute, execute_with, open};
 pub use kinds::{KINDS, Kind};
 pub use plan::{Plan, Request};
 pub use recipe::Recipe;
-pub use results::write_results;
+pub use results::{Cells, Table, write_results, write_table};
 pub use settings::Settings;
 pub use stop::{Progress, Stop};
 pub use store::{Outcome, RunSummary, SweepFolder};

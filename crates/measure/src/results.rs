@@ -73,6 +73,9 @@ pub struct Measured {
     pub found: Value,
     /// Inputs.
     pub inputs: usize,
+    /// Sites per input, in the mean: `value` times this is the sum over sites (for bits, the average sensitivity).
+    #[serde(default)]
+    pub sites: f64,
     /// How often the model was asked.
     pub evaluations: u64,
     /// Whether nothing was sampled.

@@ -6,16 +6,16 @@
 mod checkpoint;
 mod error;
 mod hugging_face;
-mod identity;
 mod input;
 pub mod native;
+pub mod onnx;
+mod program;
 mod request;
 
 pub use error::{ModelError, ModelResult};
 pub use input::{Image, Input, Normalisation, Takes};
 pub use request::{Choices, ModelRequest, Outputs, Runtime, Source, pairs};
 
-use identity::identity;
 use pudica_nn::Weights;
 use pudica_statistics::Estimate;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub struct Scores {
 
 impl Scores {
     /// The scores of each input, in order.
-    pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.classes.max(1))
     }
 }
@@ -83,6 +83,11 @@ pub trait Model: Send {
     /// Inputs to give it at a time.
     fn batch(&self) -> usize {
         64
+    }
+
+    /// What it does to images first, where it is known: the unit of noise on them.
+    fn normalisation(&self) -> Option<Normalisation> {
+        None
     }
 
     /// Its trained weights under their names.
@@ -124,9 +129,10 @@ pub trait Model: Send {
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
+        Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) if hugging_face::is_folder(path) => hugging_face::open(path, &request.choices),
         Source::File(path) if checkpoint::is_checkpoint(path) => checkpoint::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
-        Source::Program(command) => Err(ModelError::Other(format!("no door for programs yet: {command}"))),
+        Source::Program(command) => program::open(command, &request.choices),
     }
 }

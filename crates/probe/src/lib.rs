@@ -31,6 +31,6 @@ pub use exact::{LARGEST_EXACT, NetworkSensitivity};
 pub use networks::*;
 pub use nudge::*;
 pub use pudica_statistics::{Estimate, Moments, Precision};
-pub use respond::{Budget, Profile, respond};
+pub use respond::{Budget, Looks, Profile, cautious, respond};
 pub use response::{LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};
 pub use subject::{NoiseName, Subject, Touch, Touches};

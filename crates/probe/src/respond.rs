@@ -15,6 +15,8 @@ pub struct Budget<'a> {
     pub seed: u64,
     /// The name of the measure.
     pub purpose: &'a str,
+    /// Inputs that were measured before these: noise is named by the number of its input among all.
+    pub before: usize,
     /// Inputs at most; all that come where `None`.
     pub inputs: Option<usize>,
     /// Stop before the inputs end (or the draws, where there is one input) once [`Profile::mean`] of every response is this precise.
@@ -24,7 +26,7 @@ pub struct Budget<'a> {
 impl<'a> Budget<'a> {
     /// So many draws at every site of all inputs that come.
     pub const fn new(draws: usize, batch: usize, seed: u64, purpose: &'a str) -> Self {
-        Self { draws, batch, seed, purpose, inputs: None, precision: None }
+        Self { draws, batch, seed, purpose, before: 0, inputs: None, precision: None }
     }
 }
 
@@ -43,6 +45,8 @@ pub struct Profile {
     pub by_site: Vec<Moments>,
     /// For each input, the sum over sites of the mean over draws.
     pub by_input: Vec<f64>,
+    /// For each input, the mean over draws at each of its sites.
+    pub by_input_and_site: Vec<Vec<f64>>,
     /// For each input, how many sites it has.
     pub sites: Vec<usize>,
     tally: Tally,
@@ -108,7 +112,8 @@ pub fn respond<In: Send + Sync, N: Nudge<In> + ?Sized, S: Subject<In, N>>(
                 .collect();
             for touches in touches.chunks(batch) {
                 let (seed, purpose) = (budget.seed, budget.purpose);
-                let touches = Touches { inputs: &group, before: seen, nudge, touches, seed, purpose };
+                let before_all = budget.before + seen;
+                let touches = Touches { inputs: &group, before: before_all, nudge, touches, seed, purpose };
                 let answers = subject.answer_nudged(&touches)?;
                 ProbeError::as_many("touched inputs", touches.touches.len(), answers.len())?;
                 for (touch, after) in touches.touches.iter().zip(&answers) {
@@ -135,8 +140,8 @@ pub fn respond<In: Send + Sync, N: Nudge<In> + ?Sized, S: Subject<In, N>>(
 }
 
 /// When to look whether enough has been measured. After every input would be to stop at lucky moments; after each quarter more it is rare enough.
-#[derive(Default)]
-struct Looks {
+#[derive(Debug, Default)]
+pub struct Looks {
     made: usize,
 }
 
@@ -150,7 +155,7 @@ impl Looks {
     }
 
     /// Whether this many are enough for another look.
-    fn is_due(&mut self, count: usize) -> bool {
+    pub fn is_due(&mut self, count: usize) -> bool {
         let due = count >= self.next();
         if due {
             self.made = count;
@@ -168,7 +173,7 @@ fn precise<Out>(tallies: &[Tally], responses: &[&dyn Response<Out>], budget: &Bu
 
 /// A mean of values in [0, `most`] with two imagined values more, one at each end: they keep its error honest where all values so far are
 /// equal. Without a largest value, equal values say nothing.
-fn cautious(mean: Estimate, most: f64) -> Estimate {
+pub fn cautious(mean: Estimate, most: f64) -> Estimate {
     let (samples, error) = (mean.samples as f64, mean.error_or_zero());
     let imagined = match most.is_finite() {
         true => (mean.mean.powi(2) + (most - mean.mean).powi(2)) / (samples * (samples - 1.0)),
@@ -184,6 +189,8 @@ struct Tally {
     by_site: Vec<Moments>,
     /// For each input, the sum of all its responses.
     sums: Vec<f64>,
+    /// For each input, the sum of its responses at each site.
+    site_sums: Vec<Vec<f64>>,
     /// For each input, all its responses.
     by_input: Vec<Moments>,
     sites: Vec<usize>,
@@ -196,6 +203,7 @@ struct Tally {
 impl Tally {
     fn new_inputs(&mut self, sites: &[usize], draws: usize) {
         self.sites.extend_from_slice(sites);
+        self.site_sums.extend(sites.iter().map(|sites| vec![0.0; *sites]));
         self.sums.resize(self.sites.len(), 0.0);
         self.by_input.resize(self.sites.len(), Moments::default());
         self.first_by_draw.resize(draws, 0.0);
@@ -210,6 +218,7 @@ impl Tally {
         self.by_site[site].add(response);
         self.by_input[input].add(response);
         self.sums[input] += response;
+        self.site_sums[input][site] += response;
         if input == 0 {
             self.first_by_draw[draw] += response;
         }
@@ -227,6 +236,14 @@ impl Tally {
     /// For each input, the sum over sites of the mean over draws.
     fn totals(&self) -> impl Iterator<Item = f64> {
         self.sums.iter().map(|sum| sum / self.draws.max(1) as f64)
+    }
+
+    /// For each input, the mean over draws at each site.
+    fn site_means(&mut self) -> Vec<Vec<f64>> {
+        let draws = self.draws.max(1) as f64;
+        let mut means = std::mem::take(&mut self.site_sums);
+        means.iter_mut().flatten().for_each(|sum| *sum /= draws);
+        means
     }
 
     fn total(&self) -> Estimate {
@@ -264,6 +281,7 @@ impl Tally {
             mean_of_inputs: self.mean_of_inputs(),
             by_site: std::mem::take(&mut self.by_site),
             by_input: self.totals().collect(),
+            by_input_and_site: self.site_means(),
             sites: self.sites.clone(),
             tally: self,
         }

@@ -31,6 +31,18 @@ impl Mean {
         let reach = TWO_DIGITS * std_error;
         Mean { mean, std_error, low: mean - reach, high: mean + reach, count: 1 }
     }
+
+    /// An estimate with the interval of Student's distribution for its number of units (of no width where its error is not known).
+    pub fn of_estimate(estimate: &Estimate) -> Mean {
+        let (mean, std_error) = (estimate.mean, estimate.error_or_zero());
+        let reach = if std_error > 0.0 { student(estimate.samples) * std_error } else { 0.0 };
+        Mean { mean, std_error, low: mean - reach, high: mean + reach, count: estimate.samples as usize }
+    }
+}
+
+/// The two-sided 95 % point of Student's distribution for the mean of so many values.
+fn student(count: u64) -> f64 {
+    StudentsT::new(0.0, 1.0, count.saturating_sub(1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(0.975))
 }
 
 /// The mean of some values; `None` if there are none. A single value has an interval of no width.
@@ -43,7 +55,7 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
     let Some(std_error) = std_error else {
         return Some(Mean { mean, std_error: 0.0, low: mean, high: mean, count });
     };
-    let reach = StudentsT::new(0.0, 1.0, (count - 1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(0.975)) * std_error;
+    let reach = student(count as u64) * std_error;
     Some(Mean { mean, std_error, low: mean - reach, high: mean + reach, count })
 }
 
@@ -57,5 +69,7 @@ mod tests {
         assert_eq!(mean(&[3.0]).unwrap().high, 3.0);
         let one = Mean::of_one(&Estimate::stated(3.0, Some(0.5)));
         assert_eq!((one.low, one.high, one.count), (3.0 - 0.98, 3.0 + 0.98, 1));
+        let values = [1.0, 2.0, 4.0];
+        assert_eq!(Some(Mean::of_estimate(&Estimate::of_values(&values))), mean(&values));
     }
 }

@@ -20,6 +20,18 @@ impl Moments {
         self.spread += before * (value - self.mean);
     }
 
+    /// Take in all values that other moments have.
+    pub fn merge(&mut self, other: &Self) {
+        let count = self.count + other.count;
+        if other.count > 0 {
+            let (own, new) = (self.count as f64, other.count as f64);
+            let apart = other.mean - self.mean;
+            self.mean += apart * new / count as f64;
+            self.spread += other.spread + apart * apart * own * new / count as f64;
+            self.count = count;
+        }
+    }
+
     /// Values taken in.
     pub fn count(&self) -> u64 {
         self.count
@@ -52,6 +64,21 @@ impl FromIterator<f64> for Moments {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn parts_make_the_whole() {
+        let mut uniform = uniforms();
+        let values: Vec<f64> = (0..50).map(|_| uniform()).collect();
+        let whole: Moments = values.iter().copied().collect();
+        for cut in [0, 1, 20, 50] {
+            let [mut first, second] =
+                [&values[..cut], &values[cut..]].map(|part| part.iter().copied().collect::<Moments>());
+            first.merge(&second);
+            assert_eq!(first.count(), 50);
+            assert!((first.mean() - whole.mean()).abs() < 1e-14);
+            assert!((first.variance().unwrap() - whole.variance().unwrap()).abs() < 1e-14);
+        }
+    }
 
     /// Numbers between 0 and 1 that look random: Weyl's sequence, mixed (SplitMix64).
     pub(crate) fn uniforms() -> impl FnMut() -> f64 {

@@ -103,30 +103,30 @@ pub fn corrupt(
     if images.shape() != SHAPE {
         return Err(format!("the severities are those of images of {SHAPE}, these are {}", images.shape()));
     }
-    if !(1..=5).contains(&severity) {
-        return Err(format!("a severity of {severity}; 1 to 5 are defined"));
-    }
-    let pictures = match (corruption, frost) {
-        (Frost, None) => return Err("frost needs the frost pictures: name their folder".into()),
-        (_, pictures) => pictures,
-    };
     let purpose = format!("corrupt/{}/{severity}", corruption.name());
     let mut pixels = Vec::with_capacity(images.pixels().len());
     for index in 0..images.count() {
         let mut stream = Stream::new(seed, &purpose, index as u64);
-        pixels.extend(corrupt_image(images.image(index), corruption, severity - 1, &mut stream, pictures)?);
+        pixels.extend(corrupt_pixels(images.image(index), corruption, severity, &mut stream, frost)?);
     }
     Images::new(SHAPE, pixels, images.labels().to_vec()).ok_or_else(|| "a corruption changed an image's size".into())
 }
 
-/// Pixels of one image; `level` is the severity less one.
-fn corrupt_image(
+/// One image \[32, 32, 3\] corrupted at a severity from 1 to 5. Frost needs its pictures.
+pub fn corrupt_pixels(
     image: &[u8],
     corruption: Corruption,
-    level: usize,
+    severity: usize,
     stream: &mut Stream,
     frost: Option<&FrostPictures>,
 ) -> Result<Vec<u8>, String> {
+    if image.len() != SHAPE.pixels() {
+        return Err(format!("the severities are those of images of {SHAPE}, this one has {} bytes", image.len()));
+    }
+    if !(1..=5).contains(&severity) {
+        return Err(format!("a severity of {severity}; 1 to 5 are defined"));
+    }
+    let level = severity - 1;
     let picture: Vec<f64> = image.iter().map(|byte| f64::from(*byte) / 255.0).collect();
     let corrupted = match corruption {
         GaussianNoise => noise::gaussian(picture, level, stream),
@@ -141,7 +141,7 @@ fn corrupt_image(
         Snow => weather::snow(picture, level, stream),
         Frost => match frost {
             Some(pictures) => return Ok(pictures.freeze(image, level, stream)),
-            None => return Err("frost needs the frost pictures".into()),
+            None => return Err("frost needs the frost pictures: name their folder".into()),
         },
         Fog => weather::fog(picture, level, stream),
         Spatter => spatter::spatter(picture, level, stream),

@@ -17,6 +17,9 @@ pub struct FolderImages {
     pub classes: Vec<String>,
 }
 
+/// The classes of a folder, each with its pictures, both in the order of their names.
+pub type ClassFolders = Vec<(String, Vec<PathBuf>)>;
+
 /// A picture and its class.
 pub(super) type Labelled = (PathBuf, u8);
 
@@ -46,33 +49,38 @@ pub(super) fn is_picture(path: &Path) -> bool {
     path.is_file() && READ_PICTURES.iter().chain(&OTHER_PICTURES).any(|known| *known == extension)
 }
 
+/// The pictures directly in a folder, by name. One of a kind that is not read here is an error; what is no picture is passed over.
+pub fn pictures_in(folder: &Path) -> FileResult<Vec<PathBuf>> {
+    let mut pictures = Vec::new();
+    for path in entries(folder)?.into_iter().filter(|path| is_picture(path)) {
+        if !READ_PICTURES.contains(&extension(&path).as_str()) {
+            return Err(FileError::new(&path, "is a picture of a kind not read here; .png, .jpg and .jpeg are"));
+        }
+        pictures.push(path);
+    }
+    Ok(pictures)
+}
+
+/// The folders in a folder, each with the pictures directly in it; a class may have none.
+pub fn class_folders(root: &Path) -> FileResult<ClassFolders> {
+    let folders = entries(root)?.into_iter().filter(|path| path.is_dir());
+    folders.map(|folder| Ok((name_of(&folder), pictures_in(&folder)?))).collect()
+}
+
 /// The classes of a folder, and its pictures by class and then by name.
 pub(super) fn list_pictures(root: &Path) -> FileResult<(Vec<String>, Vec<Labelled>)> {
-    let folders: Vec<PathBuf> = entries(root)?.into_iter().filter(|path| path.is_dir()).collect();
-    if folders.is_empty() || folders.len() > 256 {
-        let found = folders.len();
-        return Err(FileError::new(root, format!("{found} folders inside; one for each class is needed, 1 to 256")));
+    let folders = entries(root)?.into_iter().filter(|path| path.is_dir()).count();
+    if folders == 0 || folders > 256 {
+        return Err(FileError::new(root, format!("{folders} folders inside; one for each class is needed, 1 to 256")));
     }
-    let mut pictures = Vec::new();
-    for (label, folder) in folders.iter().enumerate() {
-        let before = pictures.len();
-        for path in entries(folder)?.into_iter().filter(|path| path.is_file()) {
-            match READ_PICTURES.contains(&extension(&path).as_str()) {
-                true => pictures.push((path, label as u8)),
-                false if is_picture(&path) => {
-                    return Err(FileError::new(
-                        &path,
-                        "is a picture of a kind not read here; .png, .jpg and .jpeg are",
-                    ));
-                }
-                false => {}
-            }
-        }
-        if pictures.len() == before {
-            return Err(FileError::new(folder, "no .png, .jpg or .jpeg in it, so this class has no images"));
-        }
+    let classes = class_folders(root)?;
+    if let Some((name, _)) = classes.iter().find(|(_, pictures)| pictures.is_empty()) {
+        let problem = "no .png, .jpg or .jpeg in it, so this class has no images";
+        return Err(FileError::new(&root.join(name), problem));
     }
-    Ok((folders.iter().map(|folder| name_of(folder)).collect(), pictures))
+    let (names, pictures): (Vec<String>, Vec<Vec<PathBuf>>) = classes.into_iter().unzip();
+    let labelled = |(label, paths): (usize, Vec<PathBuf>)| paths.into_iter().map(move |path| (path, label as u8));
+    Ok((names, pictures.into_iter().enumerate().flat_map(labelled).collect()))
 }
 
 /// Reads pictures as images of one shape.
@@ -116,6 +124,15 @@ pub(super) fn read_pictures(root: &Path, pictures: &[Labelled], size: usize) -> 
 }
 
 /// Grey pixels as red, green and blue.
-pub(super) fn in_colour(grey: &[u8]) -> impl Iterator<Item = u8> + '_ {
+pub fn in_colour(grey: &[u8]) -> impl Iterator<Item = u8> + '_ {
     grey.iter().flat_map(|byte| [*byte; 3])
+}
+
+/// Red, green and blue as grey, weighted as in television (ITU-R 601), as Pillow does.
+pub fn in_grey(colour: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let mix = |pixel: &[u8]| {
+        let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
+        ((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16) as u8
+    };
+    colour.chunks_exact(3).map(mix)
 }

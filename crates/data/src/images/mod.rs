@@ -3,6 +3,7 @@
 //! - [`Images`]: pixels and labels in memory, whatever the file was.
 //! - [`read_idx`], [`read_cifar`], [`read_svhn`], [`read_npy`], [`read_cifar10_c`], [`read_folder`]: one reader for each format, [`read_any`] for a path
 //!   whose format its name and first bytes tell.
+//! - [`class_folders`], [`read_picture`], [`fitted`]: pictures one at a time, cut and resized.
 //! - [`OwnImages`]: a user's own folders, with pictures of any sizes.
 //! - [`DATA_SETS`]: the known data sets, their files and published checksums.
 //! - [`ContactSheet`]: many images as one PNG, to look at.
@@ -34,12 +35,13 @@ pub use catalogue::{Checked, DATA_SETS, DataSet, Loaded, Verdict};
 pub use checksum::md5_of_content;
 pub use cifar::read_cifar;
 pub use cifar10_c::read_cifar10_c;
-pub use folder::{FolderImages, read_folder};
+pub use folder::{ClassFolders, FolderImages, class_folders, in_colour, in_grey, pictures_in, read_folder};
 pub use idx::read_idx;
 pub use npy::{read_npy, write_npy};
 pub use own::OwnImages;
-pub(crate) use picture::read_picture;
-pub use sheet::ContactSheet;
+pub use picture::{picture_shape, read_picture};
+pub use resize::fitted;
+pub use sheet::{ContactSheet, write_png};
 pub use svhn::read_svhn;
 
 /// No reader makes more pixels than this: the largest set read here, SVHN's extra split, has 1.6 GB.

@@ -15,15 +15,37 @@ const MOST_BYTES: u64 = 1 << 28;
 
 /// Shape and pixels \[height, width, channels\] of a picture; grey stays grey, what is transparent is put on white, and photographs
 /// are turned as they say.
-pub(crate) fn read_picture(path: &Path) -> FileResult<(Shape, Vec<u8>)> {
+pub fn read_picture(path: &Path) -> FileResult<(Shape, Vec<u8>)> {
+    let bytes = bytes_of(path)?;
+    let picture = if is_jpeg(&bytes) { read_jpeg(&bytes) } else { read_png(&bytes) };
+    picture.map_err(|problem| FileError::new(path, problem))
+}
+
+/// The shape that [`read_picture`] gives, from the picture's first bytes.
+pub fn picture_shape(path: &Path) -> FileResult<Shape> {
+    let bytes = bytes_of(path)?;
+    let shape = match is_jpeg(&bytes) {
+        true => jpeg_header(&bytes).map(|header| header.upright()),
+        false => png_header(&bytes).map(|(_, shape)| shape),
+    };
+    shape.map_err(|problem| FileError::new(path, problem))
+}
+
+fn bytes_of(path: &Path) -> FileResult<Vec<u8>> {
     let wrong = |problem: String| FileError::new(path, problem);
-    let length = std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?.len();
-    if length > MOST_BYTES {
-        return Err(wrong(format!("a picture of {length} bytes is larger than what is read here")));
+    let metadata = std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if metadata.len() > MOST_BYTES {
+        return Err(wrong(format!("a picture of {} bytes is larger than what is read here", metadata.len())));
     }
-    let bytes = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let picture = if bytes.starts_with(&[0xff, 0xd8]) { read_jpeg(&bytes) } else { read_png(&bytes) };
-    picture.map_err(wrong)
+    // A device or a pipe may never end.
+    if !metadata.is_file() {
+        return Err(wrong("is not a plain file".into()));
+    }
+    std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))
+}
+
+fn is_jpeg(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0xff, 0xd8])
 }
 
 fn believable(height: u64, width: u64, channels: u64) -> Result<Shape, String> {
@@ -33,49 +55,80 @@ fn believable(height: u64, width: u64, channels: u64) -> Result<Shape, String> {
     Shape::checked(1, height, width, channels)
 }
 
-fn read_png(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
-    let damaged = |error: png::DecodingError| format!("not a PNG that can be read: {error}");
+type PngReader<'a> = png::Reader<Cursor<&'a [u8]>>;
+
+fn damaged_png(error: png::DecodingError) -> String {
+    format!("not a PNG that can be read: {error}")
+}
+
+/// The reader of a picture, and its shape without alpha.
+fn png_header(bytes: &[u8]) -> Result<(PngReader<'_>, Shape), String> {
     let limits = png::Limits { bytes: MOST_BYTES as usize };
     let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(png::Transformations::EXPAND | png::Transformations::STRIP_16);
-    let mut reader = decoder.read_info().map_err(damaged)?;
+    let reader = decoder.read_info().map_err(damaged_png)?;
     let (width, height) = reader.info().size();
     let shape = believable(u64::from(height), u64::from(width), 1)?;
     // Each packed byte can say 1032 bytes of a row, and each of these 8 grey pixels of one bit.
     if shape.pixels() as u64 > 8 * 1032 * bytes.len() as u64 {
         return Err(format!("{height} x {width} pixels are announced, which {} bytes cannot hold", bytes.len()));
     }
-    let mut pixels = vec![0; reader.output_buffer_size().ok_or("a picture larger than what is read here")?];
-    reader.next_frame(&mut pixels).map_err(damaged)?;
     let channels = match reader.output_color_type().0 {
-        png::ColorType::Grayscale => 1,
-        png::ColorType::Rgb => 3,
-        png::ColorType::GrayscaleAlpha => flatten(&mut pixels, 1),
-        png::ColorType::Rgba => flatten(&mut pixels, 3),
+        png::ColorType::Grayscale | png::ColorType::GrayscaleAlpha => 1,
+        png::ColorType::Rgb | png::ColorType::Rgba => 3,
         png::ColorType::Indexed => return Err("a palette that cannot be read".into()),
     };
-    Ok((Shape { channels, ..shape }, pixels))
+    Ok((reader, Shape { channels, ..shape }))
 }
 
-/// Puts pixels, with alpha after every `channels` values, on white; gives `channels`.
-fn flatten(pixels: &mut Vec<u8>, channels: usize) -> usize {
+fn read_png(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
+    let (mut reader, shape) = png_header(bytes)?;
+    let mut pixels = vec![0; reader.output_buffer_size().ok_or("a picture larger than what is read here")?];
+    reader.next_frame(&mut pixels).map_err(damaged_png)?;
+    if matches!(reader.output_color_type().0, png::ColorType::GrayscaleAlpha | png::ColorType::Rgba) {
+        flatten(&mut pixels, shape.channels);
+    }
+    Ok((shape, pixels))
+}
+
+/// Puts pixels, with alpha after every `channels` values, on white.
+fn flatten(pixels: &mut Vec<u8>, channels: usize) {
     let on_white = |pixel: &[u8]| {
         let alpha = u32::from(pixel[channels]);
         let value = |byte: &u8| ((u32::from(*byte) * alpha + 255 * (255 - alpha) + 127) / 255) as u8;
         pixel[..channels].iter().map(value).collect::<Vec<u8>>()
     };
     *pixels = pixels.chunks_exact(channels + 1).flat_map(on_white).collect();
-    channels
 }
 
-fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
-    let damaged = |error: zune_jpeg::errors::DecodeErrors| format!("not a JPEG that can be read: {error}");
-    let decoder = |space| {
-        let options = DecoderOptions::new_safe().set_strict_mode(true).jpeg_set_out_colorspace(space);
-        zune_jpeg::JpegDecoder::new_with_options(Cursor::new(bytes), options)
-    };
-    let mut header = decoder(ColorSpace::RGB);
-    header.decode_headers().map_err(damaged)?;
+/// What the first bytes of a photograph say.
+struct JpegHeader {
+    /// As it is stored.
+    shape: Shape,
+    space: ColorSpace,
+    orientation: u16,
+}
+
+impl JpegHeader {
+    /// The shape as it is seen.
+    fn upright(&self) -> Shape {
+        let Shape { height, width, channels } = self.shape;
+        if self.orientation >= 5 { Shape { height: width, width: height, channels } } else { self.shape }
+    }
+}
+
+fn damaged_jpeg(error: zune_jpeg::errors::DecodeErrors) -> String {
+    format!("not a JPEG that can be read: {error}")
+}
+
+fn jpeg_decoder(bytes: &[u8], space: ColorSpace) -> zune_jpeg::JpegDecoder<Cursor<&[u8]>> {
+    let options = DecoderOptions::new_safe().set_strict_mode(true).jpeg_set_out_colorspace(space);
+    zune_jpeg::JpegDecoder::new_with_options(Cursor::new(bytes), options)
+}
+
+fn jpeg_header(bytes: &[u8]) -> Result<JpegHeader, String> {
+    let mut header = jpeg_decoder(bytes, ColorSpace::RGB);
+    header.decode_headers().map_err(damaged_jpeg)?;
     let info = header.info().ok_or("not a JPEG that can be read: no sizes")?;
     let (space, channels) = if info.components == 1 { (ColorSpace::Luma, 1) } else { (ColorSpace::RGB, 3) };
     let shape = believable(u64::from(info.height), u64::from(info.width), channels)?;
@@ -88,15 +141,20 @@ fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
             bytes.len()
         ));
     }
+    Ok(JpegHeader { shape, space, orientation: header.exif().map_or(1, |exif| of_exif(exif)) })
+}
+
+fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
+    let JpegHeader { shape, space, orientation } = jpeg_header(bytes)?;
     // The decoder fills up what is missing of the last rows. After the last scan must come the end of the image; within a scan the two bytes
     // of that marker cannot stand, and what does before it may be the end of a small picture inside the header.
     let last = |marker: u8| bytes.windows(2).rposition(|pair| pair == [0xff, marker]);
     if last(0xd9) <= last(0xda) {
         return Err("not a JPEG that can be read: it is cut off before its end".into());
     }
-    let pixels = decoder(space).decode().map_err(damaged)?;
+    let pixels = jpeg_decoder(bytes, space).decode().map_err(damaged_jpeg)?;
     if pixels.len() != shape.pixels() {
         return Err(format!("{} bytes were decoded for a picture of {shape}", pixels.len()));
     }
-    Ok(turned(shape, pixels, header.exif().map_or(1, |exif| of_exif(exif))))
+    Ok(turned(shape, pixels, orientation))
 }

@@ -1,30 +1,40 @@
-//! Pictures of any size as squares of one size.
+//! Pictures of any size as images of one size.
 
 use super::Shape;
 
 /// Lobes of the filter on each side.
 const LOBES: f64 = 3.0;
 
-/// The middle square of a picture, resized to `size` x `size` by Lanczos' filter of three lobes: as wide as the pixels of the coarser of the two
-/// grids, so that nothing finer than these is left.
+/// The middle square of a picture, resized to `size` x `size`: [`fitted`] of a square.
 pub(super) fn square(shape: Shape, pixels: &[u8], size: usize) -> (Shape, Vec<u8>) {
-    let Shape { height, width, channels } = shape;
-    let side = height.min(width);
-    let (top, left) = ((height - side) / 2, (width - side) / 2);
-    let resized = Shape { height: size, width: size, channels };
-    if (height, width) == (size, size) {
+    fitted(shape, pixels, size, size)
+}
+
+/// The middle of a picture, as much as has the proportions of `height` x `width`, resized to them by Lanczos' filter of three lobes: as wide as
+/// the pixels of the coarser of the two grids, so that nothing finer than these is left.
+pub fn fitted(shape: Shape, pixels: &[u8], height: usize, width: usize) -> (Shape, Vec<u8>) {
+    let channels = shape.channels;
+    let resized = Shape { height, width, channels };
+    if shape == resized {
         return (resized, pixels.to_vec());
     }
-    let taps: Vec<Taps> = (0..size).map(|place| Taps::at(place, side, size)).collect();
-    // Rows first, as bytes: [side, size, channels].
-    let mut rows = Vec::with_capacity(side * size * channels);
-    for y in 0..side {
-        let line = &pixels[((top + y) * width + left) * channels..][..side * channels];
-        for taps in &taps {
-            rows.extend(taps.mix(line, channels));
+    // What is kept: the whole of one side, and of the other what the proportions leave.
+    let part =
+        |other: usize, this: usize, of: usize| (other as f64 * this as f64 / of as f64).round().max(1.0) as usize;
+    let rows = part(shape.width, height, width).min(shape.height);
+    let columns = part(shape.height, width, height).min(shape.width);
+    let (top, left) = ((shape.height - rows) / 2, (shape.width - columns) / 2);
+    let taps = |pixels: usize, size: usize| (0..size).map(move |place| Taps::at(place, pixels, size));
+    let across: Vec<Taps> = taps(columns, width).collect();
+    // Rows first, as bytes: [rows, width, channels].
+    let mut narrow = Vec::with_capacity(rows * width * channels);
+    for y in 0..rows {
+        let line = &pixels[((top + y) * shape.width + left) * channels..][..columns * channels];
+        for taps in &across {
+            narrow.extend(taps.mix(line, channels));
         }
     }
-    let squared = taps.iter().flat_map(|taps| taps.mix(&rows, size * channels)).collect();
+    let squared = taps(rows, height).flat_map(|taps| taps.mix(&narrow, width * channels)).collect();
     (resized, squared)
 }
 
@@ -98,5 +108,19 @@ mod tests {
         assert!(pixels.iter().all(|byte| *byte == 200));
         let shape = Shape { height: 9, width: 9, channels: 1 };
         assert_eq!(square(shape, &picture(shape), 9), (shape, picture(shape)));
+    }
+
+    /// Each axis is resized by itself, so a picture whose rows are equal stays so, and the middle is what is kept.
+    #[test]
+    fn any_proportions() {
+        let shape = Shape { height: 8, width: 12, channels: 1 };
+        let columns: Vec<u8> =
+            (0..8).flat_map(|_| (0..12).map(|x| if (4..8).contains(&x) { 200 } else { 10 })).collect();
+        let (resized, pixels) = fitted(shape, &columns, 4, 2);
+        assert_eq!((resized.height, resized.width, pixels.len()), (4, 2, 8));
+        assert!(pixels.iter().all(|value| *value >= 190), "{pixels:?}");
+        // A line is stretched to a whole image.
+        let line = Shape { height: 1, width: 5, channels: 3 };
+        assert_eq!(fitted(line, &[7; 15], 3, 2).1, [7; 18]);
     }
 }

@@ -63,19 +63,24 @@ impl ContactSheet {
 
     /// Writes the sheet as a PNG.
     pub fn write_png(&self, path: &Path) -> FileResult<()> {
-        let size = |length: usize| {
-            u32::try_from(length)
-                .map_err(|_| FileError::new(path, format!("cannot be written: {length} pixels are too many")))
-        };
-        let (width, height) = (size(self.width)?, size(self.height)?);
-        write_atomically(path, |file| {
-            let mut encoder = png::Encoder::new(file, width, height);
-            encoder.set_color(png::ColorType::Rgb);
-            encoder.set_depth(png::BitDepth::Eight);
-            let mut writer = encoder.write_header()?;
-            writer.write_image_data(&self.pixels)?;
-            Ok(writer.finish()?)
-        })
-        .map_err(FileError::unwritable(path))
+        write_png(path, self.width, self.height, &self.pixels)
     }
+}
+
+/// Writes pixels \[height, width, 3\] as a PNG.
+pub fn write_png(path: &Path, width: usize, height: usize, pixels: &[u8]) -> FileResult<()> {
+    let size = |length: usize| {
+        u32::try_from(length)
+            .map_err(|_| FileError::new(path, format!("cannot be written: {length} pixels are too many")))
+    };
+    let (width, height) = (size(width)?, size(height)?);
+    write_atomically(path, |file| {
+        let mut encoder = png::Encoder::new(file, width, height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(pixels)?;
+        Ok(writer.finish()?)
+    })
+    .map_err(FileError::unwritable(path))
 }

@@ -1,7 +1,7 @@
 //! Labelled texts, the files they come in, and their tokens.
 //!
 //! - [`Pairs`]: texts, or pairs of texts, with a label each.
-//! - [`read_mrpc`], [`read_qqp`], [`read_sst2`]: the files of GLUE; [`read_table`]: any file of named columns.
+//! - [`read_mrpc`], [`read_qqp`], [`read_sst2`]: the files of GLUE; [`read_table`], [`visit_table`]: any file of named columns.
 //! - [`OwnTexts`]: a user's own files, with columns and labels of any names.
 //! - [`TextSet`]: the data sets known by name and where their files lie.
 //! - [`PairEncoder`]: from texts to the tokens of RoBERTa or GPT-2; [`FileTokeniser`]: to those of any `tokenizer.json`.
@@ -19,8 +19,8 @@ pub use catalogue::{LoadedTexts, TEXT_SETS, TextSet};
 pub use encoder::{Encoded, PairEncoder, Vocabulary};
 pub use file_tokeniser::FileTokeniser;
 pub use glue::{read_mrpc, read_qqp, read_sst2};
-pub use own::{OwnColumns, OwnTexts};
-pub use table::{Columns, read_table};
+pub use own::{MOST_CLASSES, OwnColumns, OwnTexts, USUAL_LABEL, text_places, usual_texts};
+pub use table::{Columns, Fields, place, read_table, the_columns, visit_table};
 
 /// Labelled texts: one sentence, or two to compare, and a class for each row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

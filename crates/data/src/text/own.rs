@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A column of more different labels than this is none of classes.
-const MOST_CLASSES: usize = 1000;
+pub const MOST_CLASSES: usize = 1000;
 
 /// The columns taken where none are named: the first of these that a file has.
 const USUAL_TEXTS: [&[&str]; 5] =
     [&["text"], &["sentence"], &["sentence1", "sentence2"], &["question1", "question2"], &["premise", "hypothesis"]];
-const USUAL_LABEL: &str = "label";
+/// The column of the classes where none is named.
+pub const USUAL_LABEL: &str = "label";
 
 /// Files of texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,34 +148,42 @@ impl Labelled {
 impl OwnColumns<'_> {
     /// Where they stand in a file.
     fn choose(&self, header: &[String]) -> Result<Places, String> {
-        let has = |name: &str| header.iter().any(|column| column == name);
-        let texts: Vec<&str> = match self.text {
-            "" => {
-                let usual = USUAL_TEXTS.into_iter().find(|names| names.iter().all(|name| has(name)));
-                usual.map(<[&str]>::to_vec).ok_or_else(|| {
-                    format!(
-                        "line 1: say which column holds the text by data.text=NAME, or data.text=NAME+NAME for pairs; {}",
-                        the_columns(header)
-                    )
-                })?
-            }
-            whole if has(whole) => vec![whole],
-            names => names.split('+').map(str::trim).collect(),
-        };
-        let (first, second) = match texts.as_slice() {
-            [one] => (*one, None),
-            [one, other] => (*one, Some(*other)),
-            _ => return Err(format!("data.text={}: a row is one text, or a pair", shortened(self.text))),
-        };
-        if self.label.is_empty() && !has(USUAL_LABEL) {
+        let (first, second) = text_places(header, self.text, "data.text=")?;
+        let usual = header.iter().any(|column| column == USUAL_LABEL);
+        if self.label.is_empty() && !usual {
             return Err(format!(
                 "line 1: say which column holds the class by data.label=NAME; {}",
                 the_columns(header)
             ));
         }
-        let label = if self.label.is_empty() { USUAL_LABEL } else { self.label };
-        let place = |name: &str| place(header, name);
-        Ok(Places { first: place(first)?, second: second.map(place).transpose()?, label: place(label)? })
+        let label = place(header, if self.label.is_empty() { USUAL_LABEL } else { self.label })?;
+        Ok(Places { first, second, label })
+    }
+}
+
+/// The usual columns of texts that a file has.
+pub fn usual_texts(header: &[String]) -> Option<&'static [&'static str]> {
+    let has = |name: &&str| header.iter().any(|column| column == name);
+    USUAL_TEXTS.into_iter().find(|names| names.iter().all(has))
+}
+
+/// Where the text of each row stands, or the two texts of a pair: those that `named` names, or the usual ones where it is empty. `option` is how a
+/// user names them: `data.text=`.
+pub fn text_places(header: &[String], named: &str, option: &str) -> Result<(usize, Option<usize>), String> {
+    let texts: Vec<&str> = match named {
+        "" => usual_texts(header).map(<[&str]>::to_vec).ok_or_else(|| {
+            format!(
+                "line 1: say which column holds the text by {option}NAME, or {option}NAME+NAME for pairs; {}",
+                the_columns(header)
+            )
+        })?,
+        whole if header.iter().any(|column| column == whole) => vec![whole],
+        names => names.split('+').map(str::trim).collect(),
+    };
+    match texts.as_slice() {
+        [one] => Ok((place(header, one)?, None)),
+        [one, other] => Ok((place(header, one)?, Some(place(header, other)?))),
+        _ => Err(format!("{option}{}: a row is one text, or a pair", shortened(named))),
     }
 }
 

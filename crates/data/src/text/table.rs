@@ -57,8 +57,7 @@ pub(super) struct Places {
 
 /// What is read of a row.
 pub(super) struct Row<'a> {
-    line: u64,
-    header: &'a [String],
+    fields: &'a Fields<'a>,
     pub places: &'a Places,
     pub first: &'a str,
     pub second: Option<&'a str>,
@@ -69,12 +68,33 @@ pub(super) struct Row<'a> {
 impl Row<'_> {
     /// What is wrong with one of its columns.
     pub fn error(&self, column: usize, problem: impl std::fmt::Display) -> String {
+        self.fields.error(column, problem)
+    }
+}
+
+/// One row of a file of named columns.
+pub struct Fields<'a> {
+    /// The line it begins on, from 1.
+    pub line: u64,
+    header: &'a [String],
+    row: &'a StringRecord,
+}
+
+impl Fields<'_> {
+    /// What stands in a column, `column` < the number of names.
+    pub fn get(&self, column: usize) -> &str {
+        // Of a file with Windows line ends, the last column holds the carriage return.
+        self.row[column].strip_suffix('\r').unwrap_or(&self.row[column])
+    }
+
+    /// What is wrong with one of its columns.
+    pub fn error(&self, column: usize, problem: impl std::fmt::Display) -> String {
         format!("line {}, column '{}': {problem}", self.line, self.header[column])
     }
 }
 
 /// Where a column stands.
-pub(super) fn place(header: &[String], wanted: &str) -> Result<usize, String> {
+pub fn place(header: &[String], wanted: &str) -> Result<usize, String> {
     header.iter().position(|name| name == wanted).ok_or_else(|| {
         let near = did_you_mean(wanted, header.iter().map(String::as_str));
         format!("line 1: there is no column '{wanted}'{near}; {}", the_columns(header))
@@ -82,7 +102,7 @@ pub(super) fn place(header: &[String], wanted: &str) -> Result<usize, String> {
 }
 
 /// The columns there are, for a message.
-pub(super) fn the_columns(header: &[String]) -> String {
+pub fn the_columns(header: &[String]) -> String {
     format!("the columns are: {}", shortened(&header.join(", ")))
 }
 
@@ -90,7 +110,19 @@ pub(super) fn the_columns(header: &[String]) -> String {
 pub(super) fn read_columns(
     path: &Path,
     choose: impl FnOnce(&[String]) -> Result<Places, String>,
-    visit: impl FnMut(&Row) -> Result<(), String>,
+    mut visit: impl FnMut(&Row) -> Result<(), String>,
+) -> FileResult<()> {
+    visit_table(path, choose, |places, fields| {
+        let (first, second) = (fields.get(places.first), places.second.map(|at| fields.get(at)));
+        visit(&Row { fields, places, first, second, label: fields.get(places.label).trim() })
+    })
+}
+
+/// Visits the rows of a file of named columns, read as [`read_table`] says; `choose` makes of the names what every visit is given.
+pub fn visit_table<T>(
+    path: &Path,
+    choose: impl FnOnce(&[String]) -> Result<T, String>,
+    visit: impl FnMut(&T, &Fields) -> Result<(), String>,
 ) -> FileResult<()> {
     let wrong = |problem: String| FileError::new(path, problem);
     let file = Bytes::open(path).map_err(|error| wrong(error.problem))?;
@@ -106,17 +138,17 @@ pub(super) fn read_columns(
     visit_rows(builder.from_reader(file), choose, visit).map_err(wrong)
 }
 
-fn visit_rows(
+fn visit_rows<T>(
     mut reader: Reader<impl Read>,
-    choose: impl FnOnce(&[String]) -> Result<Places, String>,
-    mut visit: impl FnMut(&Row) -> Result<(), String>,
+    choose: impl FnOnce(&[String]) -> Result<T, String>,
+    mut visit: impl FnMut(&T, &Fields) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut row = StringRecord::new();
     if next(&mut reader, &mut row, None)?.is_none() {
         return Err("is empty; its first line should name the columns".to_string());
     }
     let header: Vec<String> = row.iter().map(|name| name.trim().to_string()).collect();
-    let places = choose(&header)?;
+    let chosen = choose(&header)?;
     let mut rows = 0;
     while let Some(line) = next(&mut reader, &mut row, Some(&header))? {
         if row.len() == 1 && &row[0] == "\r" {
@@ -128,11 +160,7 @@ fn visit_rows(
             let missing = header.get(found).map_or(String::new(), |name| format!(": '{name}' is missing"));
             return Err(format!("line {line} has {found} columns, the header has {expected}{missing}"));
         }
-        // Of a file with Windows line ends, the last column holds the carriage return.
-        let field = |at: usize| row[at].strip_suffix('\r').unwrap_or(&row[at]);
-        let (first, second) = (field(places.first), places.second.map(field));
-        let label = field(places.label).trim();
-        visit(&Row { line, header: &header, places: &places, first, second, label })?;
+        visit(&chosen, &Fields { line, header: &header, row: &row })?;
         rows += 1;
     }
     match rows {

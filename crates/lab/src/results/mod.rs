@@ -12,7 +12,7 @@ use crate::kinds::Kind;
 use crate::plan::varying;
 use crate::settings::Settings;
 use crate::store::{Outcome, RunSummary, SweepRecord, SweepRun, write_atomically};
-use table::{Cells, Table};
+pub use table::{Cells, Table};
 
 /// Writes all tables into `folder`.
 pub fn write_results(folder: &Path, record: &SweepRecord, runs: &[SweepRun]) -> Result<()> {
@@ -25,7 +25,8 @@ pub fn write_results(folder: &Path, record: &SweepRecord, runs: &[SweepRun]) -> 
     Ok(())
 }
 
-fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
+/// Writes a table as `NAME.csv` and `NAME.parquet` into `folder`.
+pub fn write_table(folder: &Path, name: &str, table: &Table) -> Result<()> {
     write_atomically(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
     write_atomically(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))
 }

@@ -11,24 +11,31 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
 /// The cells of one column; a missing value is `None`.
-pub(super) enum Cells {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cells {
+    /// Texts.
     Text(Vec<Option<String>>),
+    /// Whole numbers.
     Whole(Vec<Option<i64>>),
+    /// Numbers.
     Real(Vec<Option<f64>>),
+    /// Yes or no.
     Flag(Vec<Option<bool>>),
 }
 
-/// Columns of equal length, in order.
-#[derive(Default)]
-pub(super) struct Table {
+/// Columns of equal length, in order: [`write_table`](crate::write_table) makes files of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
     columns: Vec<(String, Cells)>,
 }
 
 impl Table {
+    /// Adds a column at the right, as long as those before it.
     pub fn add(&mut self, name: &str, cells: Cells) {
         self.columns.push((name.into(), cells));
     }
 
+    /// How many rows it has.
     pub fn rows(&self) -> usize {
         match self.columns.first() {
             Some((_, Cells::Text(cells))) => cells.len(),
@@ -39,6 +46,7 @@ impl Table {
         }
     }
 
+    /// Writes it as CSV: a line of names, then a line for each row; a missing value is empty.
     pub fn write_csv(&self, file: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
         writer.write_record(self.columns.iter().map(|(name, _)| name))?;
@@ -48,6 +56,7 @@ impl Table {
         writer.flush()
     }
 
+    /// Writes it as Parquet, its types kept; a missing value is null.
     pub fn write_parquet(&self, file: impl Write + Send) -> io::Result<()> {
         self.parquet_into(file).map_err(|error| match error {
             // The library wraps the system's error; unwrapping it keeps "the disk is full" recognisable.

@@ -20,14 +20,14 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// [`write_atomically`] for a value as indented JSON.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::damaged(path, error))?;
     text.push('\n');
     write_bytes(path, text.as_bytes())
 }
 
 /// Reads JSON; `None` if there is no such file.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -19,9 +19,9 @@ mod run;
 mod sweep;
 mod take_over;
 
-pub use atomic::{write_atomically, write_bytes};
+pub use atomic::{read_json, write_atomically, write_bytes, write_json};
 pub use run::{MadeBy, Outcome, RunFolder, RunSummary};
-pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun};
+pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun, lock};
 
 use std::path::Path;
 

@@ -289,7 +289,8 @@ fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
     Ok(record)
 }
 
-fn lock(path: &Path) -> Result<File> {
+/// Holds a folder against other processes while the file lives.
+pub fn lock(path: &Path) -> Result<File> {
     let file = path.join(".lock");
     let lock =
         OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(Error::io("create", &file))?;

@@ -1,12 +1,30 @@
 //! What a model is asked about: read one input at a time, so that memory does not grow with their number.
+//!
+//! One file for each kind of source; [`InputSet::open`] finds which is meant.
 
-use std::path::PathBuf;
+mod array;
+mod arrays;
+mod bits;
+mod catalogue;
+mod choice;
+mod classes;
+mod fit;
+mod folder;
+mod npz;
+mod table;
 
+use std::path::{Path, PathBuf};
+
+use pudica_boolean::did_you_mean;
+use pudica_data::images::DATA_SETS;
+use pudica_data::text::TEXT_SETS;
+use pudica_data::{FileError, identity};
 use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 use serde::Serialize;
 
-use crate::{MeasureError, MeasureResult};
+use crate::{MOST_BITS, MeasureError, MeasureResult};
+use choice::Choice;
 
 /// Inputs as a user names them.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +45,8 @@ pub struct InputsRequest {
     pub sample: Option<usize>,
     /// Names which.
     pub seed: u64,
+    /// What the first model calls its classes, where it says so: labels of these names are its classes.
+    pub class_names: Vec<String>,
 }
 
 /// What is known of a set of inputs.
@@ -50,6 +70,17 @@ pub struct AboutInputs {
     pub spread: Vec<f64>,
     /// The identity of what is read: the first 16 hexadecimal digits of a SHA-256 over files and choices.
     pub digest: String,
+    /// What a reader should know: an axis that was guessed, a column that was left out. Whole sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl AboutInputs {
+    /// Whether they are all strings of so many bits, in the order of a truth table: then nothing is sampled.
+    pub fn is_every_string(&self) -> bool {
+        let all = |n: usize| n <= MOST_BITS && self.count == 1 << n;
+        self.source.starts_with("bits:") && self.shape.first().copied().is_some_and(all)
+    }
 }
 
 /// One input and its class, where it has one.
@@ -64,13 +95,59 @@ pub struct Labelled {
 /// Inputs that are read when they are asked for.
 pub struct InputSet {
     about: AboutInputs,
+    inputs: Box<dyn Inputs>,
+}
+
+/// What a kind of source gives, of those inputs that were chosen: `index` < count.
+trait Inputs: Send + Sync {
+    /// One input and its class.
+    fn read(&self, index: usize) -> MeasureResult<Labelled>;
+
+    /// What it is called.
+    fn name(&self, index: usize) -> String;
+
+    /// A table's column.
+    fn column(&self, _: usize) -> &[f32] {
+        &[]
+    }
+}
+
+/// A source that was opened.
+struct Opened {
+    kind: InputKind,
+    shape: Vec<usize>,
+    choice: Choice,
+    classes: Vec<String>,
+    columns: Vec<String>,
+    spread: Vec<f64>,
+    notes: Vec<String>,
+    /// Digests of files and choices that decide what is read, other than which inputs were drawn.
+    identity: Vec<String>,
+    inputs: Box<dyn Inputs>,
 }
 
 impl InputSet {
     /// Finds the inputs, and looks at so much of them that all that follows can be trusted. `takes` is what the first model takes: it decides
     /// how large pictures become where the request does not say, and what an array of numbers means.
-    pub fn open(request: &InputsRequest, _takes: &Takes) -> MeasureResult<Self> {
-        Err(MeasureError::Other(format!("{}: no such inputs", request.source)))
+    pub fn open(request: &InputsRequest, takes: &Takes) -> MeasureResult<Self> {
+        if request.sample == Some(0) {
+            return Err(MeasureError::Other("--sample 0: at least one input is needed".into()));
+        }
+        let opened = request.open(takes)?;
+        let drawn = opened.choice.identity();
+        let about = AboutInputs {
+            source: request.source.clone(),
+            kind: opened.kind,
+            shape: opened.shape,
+            count: opened.choice.count(),
+            available: opened.choice.available(),
+            classes: opened.classes,
+            columns: opened.columns,
+            spread: opened.spread,
+            digest: identity(opened.identity.iter().chain([&drawn])),
+            notes: opened.notes,
+        };
+        Ok(Self { about, inputs: opened.inputs })
     }
 
     /// What is known of them.
@@ -80,16 +157,102 @@ impl InputSet {
 
     /// One of them, `index` < count.
     pub fn read(&self, index: usize) -> MeasureResult<Labelled> {
-        Err(MeasureError::Other(format!("there is no input {index}")))
+        if index >= self.about.count {
+            return Err(MeasureError::Other(format!("there is no input {index}: there are {}", self.about.count)));
+        }
+        self.inputs.read(index)
     }
 
     /// What one is called: its file's name, or its row.
     pub fn name(&self, index: usize) -> String {
-        index.to_string()
+        if index < self.about.count { self.inputs.name(index) } else { index.to_string() }
     }
 
     /// The values of a table's column at all rows that are measured: what a feature is resampled from.
-    pub fn column(&self, _index: usize) -> &[f32] {
-        &[]
+    pub fn column(&self, index: usize) -> &[f32] {
+        self.inputs.column(index)
     }
+}
+
+impl InputsRequest {
+    fn open(&self, takes: &Takes) -> MeasureResult<Opened> {
+        let source = self.source.as_str();
+        if let Some(bits) = source.strip_prefix("bits:") {
+            self.refuse("bits", &["--labels", "--text", "--label", "--size"])?;
+            return bits::open(self, bits, takes);
+        }
+        // A name of the catalogue is that data set; ./cifar10 is a folder.
+        let (name, split) = source.split_once(':').map_or((source, None), |(name, split)| (name, Some(split)));
+        if let Some(set) = DATA_SETS.iter().find(|set| set.name == name) {
+            self.refuse("a data set", &["--labels", "--text", "--label"])?;
+            return catalogue::open_images(self, set, catalogue::split(source, split)?, takes);
+        }
+        if let Some(set) = TEXT_SETS.iter().find(|set| set.name == name) {
+            self.refuse("a data set of texts", &["--labels", "--text", "--label", "--size"])?;
+            return catalogue::open_texts(self, set, catalogue::split(source, split)?);
+        }
+        let path = self.path()?;
+        let ends = |endings: &[&str]| {
+            let name = path.to_string_lossy().to_lowercase();
+            endings.iter().any(|ending| name.ends_with(ending))
+        };
+        match () {
+            () if path.is_dir() || ends(&[".png", ".jpg", ".jpeg"]) => {
+                self.refuse("pictures", &["--labels", "--text", "--label"])?;
+                folder::open(self, &path, takes)
+            }
+            () if ends(&[".npy", ".npz"]) => {
+                self.refuse("an array", &["--text", "--label"])?;
+                arrays::open(self, &path, takes)
+            }
+            () if ends(&[".tsv", ".csv", ".txt", ".tsv.gz", ".csv.gz", ".txt.gz"]) => {
+                self.refuse("a table", &["--labels", "--size"])?;
+                table::open(self, &path, takes)
+            }
+            () => Err(FileError::new(
+                &path,
+                "inputs of this kind are not read here: a folder of pictures, .png, .jpg, .npy, .npz, .tsv, .csv and .txt are",
+            )
+            .into()),
+        }
+    }
+
+    /// Where the inputs lie: from here, or from the data folder.
+    fn path(&self) -> MeasureResult<PathBuf> {
+        let here = PathBuf::from(&self.source);
+        let there = self.data.as_ref().map(|data| data.join(&self.source));
+        if let Some(found) = [Some(here), there].into_iter().flatten().find(|path| path.exists()) {
+            return Ok(found);
+        }
+        let names: Vec<&str> =
+            DATA_SETS.iter().map(|set| set.name).chain(TEXT_SETS.iter().map(|set| set.name)).collect();
+        let name = self.source.split(':').next().unwrap_or_default();
+        Err(MeasureError::Other(format!(
+            "{}: there is no such file or folder{}; inputs are a folder of pictures, a .npy, .npz, .tsv or .csv file, bits:16, or a data set: {}",
+            self.source,
+            did_you_mean(name, names.iter().copied()),
+            names.join(", ")
+        )))
+    }
+
+    /// Refuses options that mean nothing for such a source.
+    fn refuse(&self, what: &str, options: &[&str]) -> MeasureResult<()> {
+        let given = [
+            ("--labels", self.labels.is_some()),
+            ("--text", self.text.is_some()),
+            ("--label", self.label.is_some()),
+            ("--size", self.size.is_some()),
+        ];
+        match given.iter().find(|(option, given)| *given && options.contains(option)) {
+            Some((option, _)) => {
+                Err(MeasureError::Other(format!("{}: {option} says nothing about {what}; leave it out", self.source)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The digest of one file.
+fn digest_of(path: &Path) -> MeasureResult<String> {
+    Ok(pudica_data::digest(path.parent().unwrap_or(path), &[path.to_path_buf()])?)
 }

@@ -8,11 +8,12 @@ pub(crate) use state_dict::{StateDict, is_state_dict};
 
 use std::path::Path;
 
+use pudica_data::{digest, identity};
 use pudica_nn::Device;
 use pudica_nn::classifier::Classifier;
 
 use crate::native::{Label, images};
-use crate::{Choices, Model, ModelResult, Normalisation, identity};
+use crate::{Choices, Model, ModelResult, Normalisation};
 
 /// Names that checkpoints have as a rule: files of such a name are refused as checkpoints, not as something unknown.
 const ENDINGS: [&str; 7] = ["pt", "pth", "th", "bin", "ckpt", "pkl", "safetensors"];
@@ -36,7 +37,8 @@ pub(crate) fn open(path: &Path, choices: &Choices) -> ModelResult<Box<dyn Model>
         Normalisation { mean: vec![0.0], std: vec![1.0] }
     });
     let device = Device::parse(choices.device.as_deref().unwrap_or("cpu"))?;
-    let digest = identity(path, &[path], &format!("{} {config:?} {normalisation:?}", device.name()))?;
+    let contents = digest(path, &[path.into()])?;
+    let digest = identity([&contents, device.name(), &format!("{config:?} {normalisation:?}")]);
     let label = Label { name: choices.name_of(path), digest, notes, batch: choices.batch, ..Label::default() };
     Ok(Box::new(images(&config, &weights, &buffers, normalisation, &device, label)?))
 }

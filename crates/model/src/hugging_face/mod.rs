@@ -9,13 +9,14 @@ mod texts;
 use std::path::{Path, PathBuf};
 
 use pudica_boolean::did_you_mean;
+use pudica_data::{digest, identity};
 use pudica_nn::classifier::Classifier;
 use pudica_nn::{Device, Weights};
 
 use self::config::Config;
 use crate::checkpoint::{StateDict, misfit};
 use crate::native::Label;
-use crate::{Choices, Model, ModelError, ModelResult, identity};
+use crate::{Choices, Model, ModelError, ModelResult};
 
 /// The file that names the model.
 const CONFIG: &str = "config.json";
@@ -103,10 +104,10 @@ impl Files {
         words: &str,
     ) -> ModelResult<Label> {
         let own = folder.join(CONFIG);
-        let files: Vec<&Path> = std::iter::once(&own).chain(&self.files).chain(others).map(PathBuf::as_path).collect();
+        let files: Vec<PathBuf> = std::iter::once(&own).chain(&self.files).chain(others).cloned().collect();
         Ok(Label {
             name: choices.name_of(folder),
-            digest: identity(folder, &files, words)?,
+            digest: identity([&digest(folder, &files)?, words]),
             notes: Vec::new(),
             class_names: config.class_names(),
             batch: choices.batch,

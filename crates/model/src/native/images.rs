@@ -49,6 +49,10 @@ impl Door for ImageDoor {
         Ok(ImageBatch::new(values, shape).map_err(ModelError::from)?)
     }
 
+    fn normalisation(&self) -> Option<Normalisation> {
+        Some(self.normalisation.clone())
+    }
+
     /// By the chain rule: the network's gradient is that of normalised values.
     fn input_gradient(
         &self,

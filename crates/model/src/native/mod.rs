@@ -12,7 +12,7 @@ use pudica_nn::classifier::{Classifier, Model as Network};
 use pudica_nn::{Device, Weights};
 use pudica_probe::classifier::{LossHessian, top_eigenvalue, trace};
 
-use crate::{About, Curvature, Input, Model, ModelError, ModelResult, Outputs, Scores, Takes};
+use crate::{About, Curvature, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Scores, Takes};
 
 /// What is known of a network beside its numbers.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +60,11 @@ pub trait Door: Clone + Send + 'static {
         _: &[Input],
         _labels: &[usize],
     ) -> Option<Result<Vec<Vec<f32>>, Refusal>> {
+        None
+    }
+
+    /// What it does to images first.
+    fn normalisation(&self) -> Option<Normalisation> {
         None
     }
 
@@ -167,6 +172,10 @@ impl<D: Door> Model for Native<D> {
             values.extend(self.door.scores(&self.network, some).map_err(|refusal| self.refused(refusal))?);
         }
         Ok(Scores { classes: self.about.classes, values })
+    }
+
+    fn normalisation(&self) -> Option<Normalisation> {
+        self.door.normalisation()
     }
 
     fn weights(&self) -> ModelResult<Weights> {

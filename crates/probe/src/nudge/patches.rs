@@ -42,12 +42,17 @@ impl PatchGrid {
         (0..channels).flat_map(move |channel| (top..top + side).map(move |row| (channel * height + row) * width + left))
     }
 
+    /// Changes every value of one patch; `change` is told where in the image a value lies, and the value.
+    pub fn change(&self, image: &mut [f32], patch: usize, mut change: impl FnMut(usize, f32) -> f32) {
+        for at in self.rows(patch).flat_map(|start| start..start + self.side) {
+            image[at] = change(at, image[at]);
+        }
+    }
+
     /// `image` with every value of one patch changed.
     pub(crate) fn changed(&self, image: &[f32], patch: usize, mut change: impl FnMut(f32) -> f32) -> Vec<f32> {
         let mut touched = image.to_vec();
-        for start in self.rows(patch) {
-            touched[start..start + self.side].iter_mut().for_each(|value| *value = change(*value));
-        }
+        self.change(&mut touched, patch, |_, value| change(value));
         touched
     }
 }

@@ -64,7 +64,7 @@ impl Attack {
     }
 
     /// A uniform point of the ball.
-    fn start(&self, image: &mut [f32], noise: &mut Stream) {
+    pub fn start(&self, image: &mut [f32], noise: &mut Stream) {
         let count = image.len();
         match self.norm {
             Norm::Linf => image.iter_mut().for_each(|x| *x += noise.uniform_f32(-self.epsilon, self.epsilon)),
@@ -79,7 +79,7 @@ impl Attack {
     }
 
     /// The step of this length that raises the loss most to first order. Where the gradient is zero there is none.
-    fn step(&self, image: &mut [f32], gradient: &[f32]) {
+    pub fn step(&self, image: &mut [f32], gradient: &[f32]) {
         match self.norm {
             Norm::Linf => image.iter_mut().zip(gradient).for_each(|(x, g)| {
                 let sign = f64::from(i8::from(*g > 0.0) - i8::from(*g < 0.0));
@@ -99,7 +99,7 @@ impl Attack {
 
     /// Back into the ball around `original`, then into the range; the second never leaves the ball, as the original is in the range. (One
     /// that is not may stay as far out as it was.)
-    fn project(&self, image: &mut [f32], original: &[f32]) {
+    pub fn project(&self, image: &mut [f32], original: &[f32]) {
         let scale = match self.norm {
             Norm::Linf => 1.0,
             Norm::L2 => {

@@ -1,0 +1,420 @@
+//! `pudica measure`: how sensitive, how sharp, how robust is a model that somebody brings?
+
+use crate::data::data_folder;
+use crate::progress::Progress;
+use crate::signals::stop_on_signals;
+use crate::text::{counted, grouped, number, seconds};
+use crate::{Ending, PROGRAM};
+use clap::Args;
+use pudica_lab::Stop;
+use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
+use pudica_measure::results::{Summary, Value};
+use pudica_measure::{Compared, Enough, InputSet, InputsRequest, Question, RESPONSES, open_model};
+use pudica_model::{Choices, Model, ModelRequest, Normalisation, Source, Takes};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// Measure how models respond when their inputs or their weights are nudged
+///
+/// A model is an ONNX file, a PyTorch checkpoint, a Hugging Face folder, a run of pudica's own, or a program that answers on its standard
+/// output. Several models are compared on the same nudges of the same inputs. The results are a folder with a page to open; running the same
+/// command again continues.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Models: PATH, or PATH:key=value,... with name, architecture, normalise, mean, std, layout, input, output, outputs, runtime, bits, batch
+    #[arg(value_name = "MODEL")]
+    models: Vec<String>,
+    /// A program that answers on its standard output (docs/measure.md has the protocol); may be given several times
+    #[arg(long, value_name = "COMMAND")]
+    program: Vec<String>,
+    /// What is asked about: a folder of pictures, .npy, .npz, .tsv, .csv, cifar10:test, bits:16
+    #[arg(long, value_name = "INPUTS")]
+    inputs: Option<String>,
+    /// What is done to them, as NAME:key=value,...; may be given several times (`--list` explains all)
+    #[arg(long, value_name = "NUDGE")]
+    nudge: Vec<String>,
+    /// What is compared; may be given several times [default: label, total-variation; with labels also accuracy, loss]
+    #[arg(long, value_name = "RESPONSE")]
+    response: Vec<String>,
+    /// Explain all nudges and responses
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    model: OfModels,
+    /// Stop once the 95 % interval of every fraction is this narrow (half-width)
+    #[arg(long, value_name = "WIDTH")]
+    precision: Option<f64>,
+    /// Evaluations of each model for each nudge, at most
+    #[arg(long, value_name = "N", value_parser = crate::arguments::whole::<u64>(1..=1_000_000_000_000))]
+    budget: Option<u64>,
+    /// Names all randomness
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Run an ONNX file in both engines and print the largest difference
+    #[arg(long)]
+    check: bool,
+    /// Folder for the results; by default runs/measure/NAME
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print summary.json
+    #[arg(long)]
+    json: bool,
+}
+
+/// How inputs are read.
+#[derive(Args)]
+struct Reading {
+    /// Labels for an array of inputs
+    #[arg(long, value_name = "FILE", help_heading = "Inputs")]
+    labels: Option<PathBuf>,
+    /// The column of the text, or two with + between them
+    #[arg(long, value_name = "COLUMN", help_heading = "Inputs")]
+    text: Option<String>,
+    /// The column of the classes
+    #[arg(long, value_name = "COLUMN", help_heading = "Inputs")]
+    label: Option<String>,
+    /// Side of images in pixels
+    #[arg(long, value_name = "PIXELS", help_heading = "Inputs", value_parser = crate::arguments::whole::<usize>(1..=8192))]
+    size: Option<usize>,
+    /// So many inputs, drawn at random
+    #[arg(long, value_name = "N", help_heading = "Inputs", value_parser = crate::arguments::whole::<usize>(1..=1_000_000_000))]
+    sample: Option<usize>,
+    /// The folder with the data sets; without it, the one PUDICA_DATA names
+    #[arg(long, value_name = "DIR", help_heading = "Inputs")]
+    data: Option<PathBuf>,
+    /// none, imagenet, cifar10, mnist or bytes: what is done to pixels from 0 to 1; the unit of noise on images
+    #[arg(long, value_name = "PRESET", help_heading = "Inputs")]
+    normalise: Option<String>,
+    /// Mean of each channel, with / between them
+    #[arg(long, value_name = "A/B/C", help_heading = "Inputs", allow_hyphen_values = true)]
+    mean: Option<String>,
+    /// Standard deviation of each channel, with / between them
+    #[arg(long, value_name = "A/B/C", help_heading = "Inputs")]
+    std: Option<String>,
+}
+
+/// What holds for all models that do not say otherwise.
+#[derive(Args)]
+struct OfModels {
+    /// The architecture of checkpoints: resnet20, resnet50, ...; found out where it can be
+    #[arg(long, value_name = "NAME", help_heading = "Models")]
+    architecture: Option<String>,
+    /// What computes ONNX files: tract (inside this program) or ort (an installed ONNX Runtime)
+    #[arg(long, value_name = "ENGINE", help_heading = "Models")]
+    runtime: Option<String>,
+    /// The input of an ONNX file that has several
+    #[arg(long, value_name = "NAME", help_heading = "Models")]
+    input: Option<String>,
+    /// The output of an ONNX file that has several
+    #[arg(long, value_name = "NAME", help_heading = "Models")]
+    output: Option<String>,
+    /// nchw or nhwc: where images have their channels
+    #[arg(long, value_name = "ORDER", help_heading = "Models")]
+    layout: Option<String>,
+    /// logits or probabilities
+    #[arg(long, value_name = "KIND", help_heading = "Models")]
+    outputs: Option<String>,
+    /// 01 or signs: how bits are given
+    #[arg(long, value_name = "KIND", help_heading = "Models")]
+    bits: Option<String>,
+    /// Inputs at a time
+    #[arg(long, value_name = "N", help_heading = "Models")]
+    batch: Option<String>,
+    /// cpu, or cuda with --runtime ort
+    #[arg(long, value_name = "DEVICE", help_heading = "Models")]
+    device: Option<String>,
+    /// Seconds that a program may take for one batch
+    #[arg(long, value_name = "SECONDS", help_heading = "Models")]
+    timeout: Option<f64>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pudica measure net.onnx --inputs photos/                          patch sensitivity, a page to open
+  pudica measure a.onnx b.onnx RUN --inputs cifar10:test --data DIR --nudge patch-noise:size=4,variance=1 --nudge corruption:fog:2
+  pudica measure resnet20.th --inputs cifar10:test --data DIR --normalise imagenet --sample 500 --nudge weight-noise:rho=0.001,0.01
+  pudica measure bert/ --inputs reviews.tsv --text sentence --label label --nudge word-replace --nudge typo
+  pudica measure parity.onnx --inputs bits:16                       all 65,536 strings, exactly
+  pudica measure --program \"python serve.py\" --inputs table.csv --nudge feature-noise:scale=0.1
+  pudica measure --list                                             every nudge and response";
+
+type Outcome<T = Ending> = Result<T, Box<dyn Error>>;
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.list {
+        list(arguments.json);
+        return Ok(Ending::Done);
+    }
+    if arguments.check && arguments.inputs.is_none() {
+        return check(&arguments.requests()?, None, arguments.json);
+    }
+    let Some(source) = &arguments.inputs else {
+        return Err("say what is asked about: --inputs photos/, --inputs cifar10:test, --inputs bits:16 (`pudica measure --help`)".into());
+    };
+    if arguments.models.is_empty() && arguments.program.is_empty() {
+        return Err(
+            "name a model: an .onnx file, a checkpoint, a folder, or --program COMMAND (`pudica measure --help`)"
+                .into(),
+        );
+    }
+    if let Some(width) = arguments.precision.filter(|width| !(width.is_finite() && *width > 0.0)) {
+        return Err(format!("--precision {width}: give a number more than 0, as 0.005").into());
+    }
+    let nudges: Vec<NudgeRequest> =
+        arguments.nudge.iter().map(|text| NudgeRequest::parse(text)).collect::<Result<_, _>>()?;
+    let responses: Vec<Compared> =
+        arguments.response.iter().map(|name| Compared::named(name)).collect::<Result<_, _>>()?;
+    let stop = Stop::new();
+    stop_on_signals(stop.clone())?;
+    let data = data_folder(arguments.reading.data.as_deref())?;
+    let requests = arguments.requests()?;
+    let models: Vec<Box<dyn Model>> = requests.iter().map(open_model).collect::<Result<_, _>>()?;
+    let takes = models.first().map_or(Takes::Anything, |model| model.about().takes.clone());
+    let request = InputsRequest {
+        source: source.clone(),
+        data: data.clone(),
+        labels: arguments.reading.labels.clone(),
+        text: arguments.reading.text.clone(),
+        label: arguments.reading.label.clone(),
+        size: arguments.reading.size,
+        sample: arguments.reading.sample,
+        seed: arguments.seed,
+        class_names: models.first().map_or(Vec::new(), |model| model.about().class_names.clone()),
+    };
+    let inputs = InputSet::open(&request, &takes)?;
+    if arguments.check {
+        return check(&requests, Some(&inputs), arguments.json);
+    }
+    let about = inputs.about();
+    let nudges: Vec<Setting> = match nudges.is_empty() {
+        true => NudgeRequest::parse(default_nudge(about.kind))?.settings(),
+        false => nudges.iter().flat_map(NudgeRequest::settings).collect(),
+    };
+    let responses = match responses.is_empty() {
+        false => responses,
+        true => {
+            let usual = [Compared::Label, Compared::TotalVariation, Compared::Accuracy, Compared::Loss];
+            usual.into_iter().filter(|response| !response.needs_labels() || !about.classes.is_empty()).collect()
+        }
+    };
+    let unit = arguments.normalisation()?.or_else(|| models.first().and_then(|model| model.normalisation()));
+    let mut question = Question {
+        channel_std: unit.map_or(vec![1.0], |unit| unit.std),
+        models,
+        inputs,
+        nudges,
+        responses,
+        enough: Enough { precision: arguments.precision, budget: arguments.budget },
+        seed: arguments.seed,
+        data,
+        command: command(),
+        program: PROGRAM.into(),
+    };
+    let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
+    let progress = Progress::new(false);
+    let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&finding.summary)?);
+    } else {
+        print(&finding.summary);
+    }
+    match (&finding.summary.problem, finding.stopped) {
+        (_, true) => {
+            eprintln!("stopped, all saved; the same command continues");
+            Ok(Ending::Interrupted)
+        }
+        (Some(problem), false) => Err(format!("not everything could be measured: {problem}").into()),
+        (None, false) => Ok(Ending::Done),
+    }
+}
+
+impl Arguments {
+    /// What is done to images where a model does not say otherwise.
+    fn normalisation(&self) -> Outcome<Option<Normalisation>> {
+        let mut found = Choices::default();
+        let given = [("normalise", &self.reading.normalise), ("mean", &self.reading.mean), ("std", &self.reading.std)];
+        for (key, value) in given {
+            if let Some(value) = value {
+                found.set(key, value).map_err(|problem| format!("--{problem}"))?;
+            }
+        }
+        Ok(found.normalisation)
+    }
+
+    /// The models that are meant, in the order they were named, programs last.
+    fn requests(&self) -> Outcome<Vec<ModelRequest>> {
+        let mut common = Choices { inputs_normalisation: self.normalisation()?, ..Choices::default() };
+        let OfModels { architecture, runtime, input, output, layout, outputs, bits, batch, device, timeout } =
+            &self.model;
+        let given = [
+            ("architecture", architecture),
+            ("runtime", runtime),
+            ("input", input),
+            ("output", output),
+            ("layout", layout),
+            ("outputs", outputs),
+            ("bits", bits),
+            ("batch", batch),
+        ];
+        for (key, value) in given {
+            if let Some(value) = value {
+                common.set(key, value).map_err(|problem| format!("--{problem}"))?;
+            }
+        }
+        if let Some(timeout) = timeout.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
+            return Err(format!("--timeout {timeout}: give seconds, more than 0").into());
+        }
+        (common.device, common.timeout) = (device.clone(), *timeout);
+        let models = self.models.iter().map(|text| ModelRequest::parse(text, &common));
+        let mut requests: Vec<ModelRequest> = models.collect::<Result<_, _>>()?;
+        let program =
+            |command: &String| ModelRequest { source: Source::Program(command.clone()), choices: common.clone() };
+        requests.extend(self.program.iter().map(program));
+        Ok(requests)
+    }
+}
+
+/// The command as it was typed, to repeat it.
+fn command() -> String {
+    let quoted = |text: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+        if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    };
+    let typed: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    format!("pudica {}", typed.join(" "))
+}
+
+/// `runs/measure/MODEL-INPUTS`, with the identity of all that was asked in its name.
+fn default_folder(question: &Question) -> PathBuf {
+    let plain = |text: &str| -> String {
+        let stem = Path::new(text).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let kept = stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' });
+        kept.take(40).collect()
+    };
+    let name = question.models.first().map_or(String::new(), |model| plain(&model.about().name));
+    let more =
+        if question.models.len() > 1 { format!("-and-{}-more", question.models.len() - 1) } else { String::new() };
+    let inputs = plain(&question.inputs.about().source);
+    PathBuf::from(format!("runs/measure/{name}{more}-{inputs}-{}", &question.identity()[..6]))
+}
+
+/// Both engines on some inputs.
+fn check(requests: &[ModelRequest], inputs: Option<&InputSet>, json: bool) -> Outcome {
+    let count = inputs.map_or(0, |inputs| inputs.about().count.min(8));
+    let read = |index| inputs.map(|inputs| inputs.read(index).map(|labelled| labelled.input));
+    let some: Vec<_> = (0..count).filter_map(read).collect::<Result<_, _>>()?;
+    for request in requests {
+        let Source::File(path) = &request.source else {
+            return Err("--check compares engines for ONNX files; a program has only itself".into());
+        };
+        let found = pudica_model::onnx::check(path, &request.choices, &some)?;
+        if json {
+            println!("{}", serde_json::to_string(&found)?);
+            continue;
+        }
+        println!("{}: {}, {} and {}", path.display(), counted(found.inputs, "input"), found.tract, found.ort);
+        let (difference, largest) = (number(found.largest_difference), number(found.largest_output));
+        println!(
+            "  largest difference {difference} of outputs up to {largest}; the same class for {} of {}",
+            found.agreeing, found.inputs
+        );
+    }
+    Ok(Ending::Done)
+}
+
+/// All nudges and responses.
+fn list(json: bool) {
+    if json {
+        let nudges: Vec<serde_json::Value> = NUDGES
+            .iter()
+            .map(|nudge| {
+                let parameters: Vec<serde_json::Value> = nudge
+                    .parameters
+                    .iter()
+                    .map(|p| serde_json::json!({"name": p.name, "default": p.default, "meaning": p.meaning}))
+                    .collect();
+                let touches: Vec<&str> = nudge.touches.iter().map(|kind| kind_name(*kind)).collect();
+                serde_json::json!({"name": nudge.name, "touches": touches, "sites": nudge.sites, "parameters": parameters, "meaning": nudge.meaning})
+            })
+            .collect();
+        let responses: Vec<serde_json::Value> = RESPONSES
+            .iter()
+            .map(|(_, name, meaning, labels)| serde_json::json!({"name": name, "meaning": meaning, "needs_labels": labels}))
+            .collect();
+        println!("{}", serde_json::json!({"nudges": nudges, "responses": responses}));
+        return;
+    }
+    println!("Nudges, as --nudge NAME:key=value,...; a value may be a list (variance=0.1,1,5), which makes a curve:");
+    for nudge in &NUDGES {
+        let touches: Vec<&str> = nudge.touches.iter().map(|kind| kind_name(*kind)).collect();
+        let touches = if touches.is_empty() { "any model".to_string() } else { touches.join(", ") };
+        let needs = match nudge.needs {
+            Needs::Answers => "",
+            Needs::Weights => "; needs weights",
+            Needs::Gradients => "; needs gradients and labels",
+            Needs::Embeddings => "; needs embeddings",
+        };
+        println!("\n{} ({touches}; sites: {}{needs})\n  {}", nudge.name, nudge.sites, nudge.meaning);
+        for parameter in nudge.parameters {
+            let default = match parameter.default {
+                "" => String::new(),
+                value => format!(" [{value}]"),
+            };
+            println!("    {:<11}{}{default}", parameter.name, parameter.meaning);
+        }
+    }
+    println!("\nResponses, as --response NAME:\n");
+    for (_, name, meaning, labels) in RESPONSES {
+        println!("  {name:<16} {meaning}{}", if labels { "; needs labels" } else { "" });
+    }
+}
+
+/// A table for the terminal.
+fn print(summary: &Summary) {
+    for model in &summary.models {
+        let about = &model.about;
+        let accuracy =
+            model.clean_accuracy.as_ref().map_or(String::new(), |value| format!(", accuracy {}", written(value)));
+        let weights = about.parameters.map_or(String::new(), |count| format!(", {} weights", grouped(count)));
+        println!("{} ({}{weights}): {}{accuracy}", about.name, about.runtime, counted(model.inputs, "input"));
+        about.notes.iter().for_each(|note| println!("  {note}"));
+    }
+    println!();
+    let width =
+        |of: &dyn Fn(&pudica_measure::results::Measured) -> usize| summary.results.iter().map(of).max().unwrap_or(0);
+    let (models, nudges) = (width(&|r| r.model.chars().count()), width(&|r| r.nudge.chars().count()));
+    let responses = width(&|r| r.response.chars().count());
+    for result in &summary.results {
+        let exact = if result.exact { "  exact" } else { "" };
+        let note = result.note.as_ref().map_or(String::new(), |note| format!("  ({note})"));
+        let found = written(&result.found);
+        println!(
+            "{:<models$}  {:<nudges$}  {:<responses$}  {found}{exact}{note}",
+            result.model, result.nudge, result.response
+        );
+    }
+    if !summary.differences.is_empty() {
+        println!("\ndifferences on the same inputs:");
+        for difference in &summary.differences {
+            let pair = format!("{} - {}", difference.model, difference.with);
+            let clear = difference.found.ci95.is_some_and(|[low, high]| low > 0.0 || high < 0.0);
+            let star = if clear { " *" } else { "" };
+            println!("  {pair}  {}  {}  {}{star}", difference.nudge, difference.response, written(&difference.found));
+        }
+        println!("  (* the 95 % interval excludes 0)");
+    }
+    summary.notes.iter().for_each(|note| println!("note: {note}"));
+    println!("\n  {}", seconds(summary.seconds));
+}
+
+/// `0.34 [0.30, 0.38]`.
+fn written(value: &Value) -> String {
+    match value.ci95 {
+        Some([low, high]) if low < high => format!("{} [{}, {}]", number(value.value), number(low), number(high)),
+        _ => number(value.value),
+    }
+}

@@ -1,0 +1,103 @@
+//! A model that is asked about inputs: its clean answers are computed once, all others are counted.
+
+use pudica_lab::Stop;
+use pudica_model::{Model, ModelError};
+use pudica_probe::{Nudge, Subject, Touches};
+
+use crate::nudges::Case;
+use crate::responses::Answer;
+use crate::{InputSet, MeasureError, MeasureResult};
+
+/// A model at work.
+pub struct Asked<'a> {
+    /// The model.
+    pub model: &'a mut dyn Model,
+    /// Its answers to inputs that nobody touched, by their number.
+    pub clean: &'a [Answer],
+    /// How often it was asked.
+    pub evaluations: u64,
+    /// Ends the work.
+    pub stop: &'a Stop,
+    /// Hears how many answers there were.
+    pub tick: &'a dyn Fn(u64),
+}
+
+/// What a model says to inputs, in order.
+pub fn answers(model: &mut dyn Model, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
+    let inputs: Vec<_> = cases.iter().map(|case| case.input.clone()).collect();
+    let scores = model.scores(&inputs)?;
+    let (outputs, name) = (model.about().outputs, &model.about().name);
+    if scores.rows().len() != cases.len() || scores.classes == 0 {
+        let (found, asked) = (scores.rows().len(), cases.len());
+        return Err(ModelError::Other(format!("{name} gave {found} answers to {asked} inputs")).into());
+    }
+    let answer = |(case, row): (&Case, &[f32])| {
+        if let Some(bad) = row.iter().find(|score| !score.is_finite()) {
+            let state = if case.touched { "touched" } else { "untouched" };
+            let problem =
+                format!("{name} gave a score of {bad} to the {state} input {}; nothing can be compared", case.index);
+            return Err(MeasureError::Other(problem));
+        }
+        if let Some(label) = case.label.filter(|label| row.len() > 1 && *label >= row.len()) {
+            let classes = row.len();
+            let problem = format!(
+                "{name} tells {classes} classes apart, but input {} is of class {label} (counted from 0)",
+                case.index
+            );
+            return Err(MeasureError::Other(problem));
+        }
+        Ok(Answer { scores: row.to_vec(), outputs, label: case.label })
+    };
+    cases.iter().zip(scores.rows()).map(answer).collect()
+}
+
+/// These inputs, read.
+pub fn cases(inputs: &InputSet, range: std::ops::Range<usize>) -> MeasureResult<Vec<Case>> {
+    use rayon::prelude::*;
+    let read = |index: usize| {
+        let labelled = inputs.read(index)?;
+        Ok(Case { index, input: labelled.input, label: labelled.label, touched: false })
+    };
+    range.into_par_iter().map(read).collect()
+}
+
+/// Answers to all inputs as they are.
+pub fn clean(model: &mut dyn Model, inputs: &InputSet, stop: &Stop, tick: &dyn Fn(u64)) -> MeasureResult<Vec<Answer>> {
+    let (count, batch) = (inputs.about().count, model.batch().max(1));
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        stop.check()?;
+        let cases = cases(inputs, all.len()..(all.len() + batch).min(count))?;
+        all.extend(answers(model, &cases)?);
+        tick(cases.len() as u64);
+    }
+    Ok(all)
+}
+
+impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
+    type Out = Answer;
+    type Error = MeasureError;
+
+    fn answer(&mut self, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
+        let known = |case: &Case| if case.touched { None } else { self.clean.get(case.index).cloned() };
+        match cases.iter().map(known).collect::<Option<Vec<Answer>>>() {
+            Some(answers) => Ok(answers),
+            None => self.ask(cases),
+        }
+    }
+
+    fn answer_nudged(&mut self, touches: &Touches<Case, N>) -> MeasureResult<Vec<Answer>> {
+        self.ask(&touches.made())
+    }
+}
+
+impl Asked<'_> {
+    /// Answers that are counted.
+    pub fn ask(&mut self, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
+        self.stop.check()?;
+        let answers = answers(self.model, cases)?;
+        self.evaluations += cases.len() as u64;
+        (self.tick)(cases.len() as u64);
+        Ok(answers)
+    }
+}

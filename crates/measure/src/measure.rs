@@ -1,0 +1,372 @@
+//! The way of a measurement: every model, every nudge, in a folder that can be continued.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use pudica_lab::store::{lock, read_json, write_json};
+use pudica_lab::{Error, Event, Observer, Outcome, Stop, Tally};
+use pudica_model::{Model, Takes};
+use pudica_probe::InputKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::asked::{Asked, clean};
+use crate::found::{Found, Of, summarise};
+use crate::nudged::{Asking, Chunk, Enough};
+use crate::nudges::{Material, Needs, Setting};
+use crate::responses::{Answer, Compared};
+use crate::results::{Details, Summary};
+use crate::work::{WorkFile, digest};
+use crate::{InputSet, MeasureError, MeasureResult, attack, curvature, exact, nudged, weights};
+
+/// Everything that is asked.
+pub struct Question {
+    /// The models, each with a name of its own.
+    pub models: Vec<Box<dyn Model>>,
+    /// The inputs.
+    pub inputs: InputSet,
+    /// The nudges.
+    pub nudges: Vec<Setting>,
+    /// What is compared; the first one decides which inputs are shown as examples.
+    pub responses: Vec<Compared>,
+    /// When to end before the inputs do.
+    pub enough: Enough,
+    /// Names all randomness.
+    pub seed: u64,
+    /// The deviation of each channel by which images are normalised: the unit of noise.
+    pub channel_std: Vec<f32>,
+    /// The folder of data sets, where the frost pictures lie.
+    pub data: Option<PathBuf>,
+    /// The command that repeats it.
+    pub command: String,
+    /// What makes it.
+    pub program: String,
+}
+
+impl Question {
+    /// The identity of all that decides the numbers, other than how many there are: a folder holds the answers to one question.
+    pub fn identity(&self) -> String {
+        let mut parts: Vec<String> = self.models.iter().map(|model| model.about().digest.clone()).collect();
+        parts.extend(self.models.iter().map(|model| model.about().name.clone()));
+        parts.extend([self.inputs.about().digest.clone(), self.seed.to_string()]);
+        parts.extend(self.nudges.iter().map(Setting::identity));
+        parts.extend(self.responses.iter().map(|response| response.name().to_string()));
+        parts.extend(self.channel_std.iter().map(f32::to_string));
+        digest(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+/// The version of the folder layout.
+pub const FORMAT: u32 = 1;
+
+/// `measure.json`: what a folder holds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Owner {
+    format: u32,
+    identity: String,
+    command: String,
+    /// Seconds of earlier sittings.
+    seconds: f64,
+}
+
+/// What was found, and what of it goes into tables and pages.
+pub struct Finding {
+    /// Headline numbers.
+    pub summary: Summary,
+    /// By site, by class, examples.
+    pub details: Details,
+    /// Whether it was stopped on request.
+    pub stopped: bool,
+}
+
+/// Measures everything, or what is left of it, into a folder.
+pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, stop: &Stop) -> MeasureResult<Finding> {
+    check(question)?;
+    let began = Instant::now();
+    let mut owner = claim(question, folder)?;
+    let _lock = lock(folder)?;
+    write_json(&folder.join("measure.json"), &owner)?;
+    let works = question.models.len() * question.nudges.len();
+    observer.notice(&Event::SweepStarted { folder: folder.into(), runs: works, finished: 0, total_steps: 0 });
+    let mut found = Vec::new();
+    let mut problems: Vec<String> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    let mut cleans: Vec<Vec<Answer>> = Vec::new();
+    let mut stopped = false;
+    let expected = Expected::new(question)?;
+    let done = Cell::new(0.0);
+    for at in 0..question.models.len() {
+        let (models, rest) = (&mut question.models, (&question.inputs, &question.nudges, &question.responses));
+        let model = models[at].as_mut();
+        let name = model.about().name.clone();
+        let label = Cell::new(String::new());
+        let tick = |evaluations: u64| {
+            done.set(done.get() + evaluations as f64);
+            let part = (done.get() / expected.evaluations).min(1.0);
+            let so_far = began.elapsed().as_secs_f64();
+            let seconds_left = (part > 0.01 || so_far > 5.0).then(|| so_far * (1.0 - part) / part.max(1e-9));
+            let text = label.take();
+            let (id, step, steps) = (String::new(), 0, 0);
+            let event =
+                Event::Progress { id, label: text.clone(), step, steps, loss: f64::NAN, done: part, seconds_left };
+            label.set(text);
+            observer.notice(&event);
+        };
+        label.set(format!("{name}, untouched"));
+        let answers = match clean(model, rest.0, stop, &tick) {
+            Ok(answers) => answers,
+            Err(error) => {
+                stopped |= stop.requested();
+                cleans.push(Vec::new());
+                if stopped {
+                    break;
+                }
+                problems.push(error.to_string());
+                continue;
+            }
+        };
+        let mut lost = false;
+        for setting in rest.1 {
+            if lost {
+                break;
+            }
+            label.set(format!("{name}, {}", setting.text()));
+            let asking =
+                Asking { inputs: rest.0, setting, responses: rest.2, seed: question.seed, enough: question.enough };
+            let mut asked = Asked { model, clean: &answers, evaluations: 0, stop, tick: &tick };
+            let seconds = Instant::now();
+            let work = Work { folder, channel_std: &question.channel_std, data: question.data.as_deref() };
+            match work.make(&mut asked, &asking) {
+                Ok((of, problem)) => {
+                    stopped |= stop.requested() && problem.is_some();
+                    lost = problem.is_some();
+                    problems.extend(problem.filter(|_| !stopped));
+                    let new = Found { model: at, setting: setting.clone(), of };
+                    tell(observer, &name, &new, rest.2, found.len() + 1, works, seconds.elapsed().as_secs_f64());
+                    found.push(new);
+                }
+                Err(refused) => notes.push(refused.to_string()),
+            }
+        }
+        cleans.push(answers);
+        if stopped {
+            break;
+        }
+    }
+    observer.notice(&Event::SweepEnded(Tally::default()));
+    if found.is_empty() && problems.is_empty() && !stopped {
+        return Err(MeasureError::Other(notes.join("; ")));
+    }
+    if stopped {
+        problems.push(Error::Stopped.to_string());
+    }
+    owner.seconds += began.elapsed().as_secs_f64();
+    write_json(&folder.join("measure.json"), &owner)?;
+    let finding = summarise(question, &cleans, &found, problems, notes, owner.seconds, folder)?;
+    write_json(&folder.join("summary.json"), &finding.0)?;
+    write_json(&folder.join("details.json"), &finding.1)?;
+    Ok(Finding { summary: finding.0, details: finding.1, stopped })
+}
+
+/// Refuses what cannot be measured before anything is computed or written.
+fn check(question: &Question) -> MeasureResult<()> {
+    let about = question.inputs.about();
+    if about.classes.is_empty()
+        && let Some(response) = question.responses.iter().find(|response| response.needs_labels())
+    {
+        let problem = format!("--response {}: needs labels, and {} has none", response.name(), about.source);
+        return Err(MeasureError::Other(problem));
+    }
+    for (at, model) in question.models.iter().enumerate() {
+        let name = &model.about().name;
+        if question.models[..at].iter().any(|other| other.about().name == *name) {
+            let problem = format!("two models are called {name}; tell them apart by PATH:name=NAME");
+            return Err(MeasureError::Other(problem));
+        }
+    }
+    // The same refusals as later, before the first evaluation.
+    let Some(first) = question.models.first() else {
+        return Err(MeasureError::Other("there is no model to measure".into()));
+    };
+    for setting in &question.nudges {
+        let material = material(question.inputs.about().kind, first.as_ref(), question);
+        if setting.kind.needs == Needs::Answers {
+            setting.touching(&material)?;
+        }
+    }
+    Ok(())
+}
+
+fn material<'a>(_: InputKind, model: &dyn Model, question: &'a Question) -> Material<'a> {
+    make_material(&question.inputs, model, &question.channel_std, question.data.as_deref())
+}
+
+fn make_material<'a>(
+    inputs: &'a InputSet,
+    model: &dyn Model,
+    channel_std: &[f32],
+    data: Option<&Path>,
+) -> Material<'a> {
+    let vocabulary = if let Takes::Tokens { vocabulary, .. } = model.about().takes { vocabulary } else { None };
+    Material {
+        inputs,
+        channel_std: channel_std.to_vec(),
+        vocabulary,
+        embedding_width: model.embedding_width().ok(),
+        data: data.map(Path::to_path_buf),
+    }
+}
+
+/// Makes the folder, or refuses one that holds something else.
+fn claim(question: &Question, folder: &Path) -> MeasureResult<Owner> {
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let identity = question.identity();
+    let refuse = |problem: String| Err(Error::Folder { path: folder.into(), problem }.into());
+    let command = question.command.clone();
+    match read_json::<Owner>(&folder.join("measure.json"))? {
+        Some(old) if old.format != FORMAT => {
+            refuse(format!("was written in format {}, this program reads {FORMAT}; choose another --out", old.format))
+        }
+        Some(old) if old.identity != identity => {
+            refuse(format!("holds another measurement (made by `{}`); choose another --out", old.command))
+        }
+        Some(old) => Ok(Owner { command, ..old }),
+        None if folder.join("sweep.json").exists() => {
+            refuse("holds a sweep of `pudica run`; choose another --out".into())
+        }
+        None => Ok(Owner { format: FORMAT, identity, command, seconds: 0.0 }),
+    }
+}
+
+/// Where one model's responses to one nudge are made.
+struct Work<'a> {
+    folder: &'a Path,
+    channel_std: &'a [f32],
+    data: Option<&'a Path>,
+}
+
+impl Work<'_> {
+    /// Makes what is left of it. An error: the model or the inputs are not fit for this nudge. A problem beside what was found: it broke
+    /// off, and what there is counts.
+    fn make(&self, asked: &mut Asked, asking: &Asking) -> MeasureResult<(Of, Option<String>)> {
+        let setting = asking.setting;
+        let about = asked.model.about();
+        let names: Vec<&str> = asking.responses.iter().map(|response| response.name()).collect();
+        let seed = asking.seed.to_string();
+        let std: Vec<String> = self.channel_std.iter().map(f32::to_string).collect();
+        let identity = setting.identity();
+        let inputs = &asking.inputs.about().digest;
+        let work = [about.digest.as_str(), inputs, &identity, &names.join(","), &seed, &std.join(",")].join(" | ");
+        let folder = self.folder.join("work");
+        let kept = |result: MeasureResult<()>| result.err().map(|error| error.to_string());
+        match setting.kind.name {
+            "weight-noise" => {
+                asked.model.weights()?;
+                let mut file = WorkFile::open(&folder, &work)?;
+                let problem = kept(weights::measure(asked, asking, &mut file));
+                Ok((Of::Directions(file.parts), problem))
+            }
+            "hessian" => {
+                let mut file = WorkFile::open(&folder, &work)?;
+                match curvature::measure(asked, asking, &mut file) {
+                    Ok(()) => Ok((Of::Curvature(file.parts.pop()), None)),
+                    Err(MeasureError::Lab(Error::Stopped)) => {
+                        Ok((Of::Curvature(None), Some(Error::Stopped.to_string())))
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            "fgsm" | "pgd" => {
+                let mut file = WorkFile::open(&folder, &work)?;
+                match attack::measure(asked, asking, &mut file) {
+                    Err(error @ MeasureError::Model(pudica_model::ModelError::Lacks { .. })) => {
+                        Err(MeasureError::Other(format!("{}: {error}", setting.text())))
+                    }
+                    result => Ok((Of::Chunks(file.parts, crate::results::Sites::Whole, false), kept(result))),
+                }
+            }
+            "bit-flip" if asking.inputs.about().is_every_string() => {
+                let n = asking.inputs.about().shape.first().copied().unwrap_or(0);
+                let chunk = exact::flips(asked.clean, n, asking.responses);
+                let detail = exact::boolean(&asked.model.about().name, asked.clean, n)?;
+                Ok((Of::EveryString(Box::new(chunk), detail), None))
+            }
+            _ => {
+                if setting.kind.needs == Needs::Embeddings {
+                    asked.model.embedding_width()?;
+                }
+                let material = make_material(asking.inputs, asked.model, self.channel_std, self.data);
+                let Some(touching) = setting.touching(&material)? else {
+                    return Err(setting.refuse("cannot be measured"));
+                };
+                let mut file: WorkFile<Chunk> = WorkFile::open(&folder, &work)?;
+                let result = nudged::measure(asked, asking, &touching, &mut file);
+                Ok((Of::Chunks(file.parts, touching.sites, false), kept(result)))
+            }
+        }
+    }
+}
+
+/// How much there is to do.
+struct Expected {
+    evaluations: f64,
+}
+
+impl Expected {
+    fn new(question: &Question) -> MeasureResult<Self> {
+        let inputs = question.inputs.about().count as f64;
+        let mut of_model = inputs;
+        if let Some(model) = question.models.first() {
+            let material = material(question.inputs.about().kind, model.as_ref(), question);
+            let case = crate::asked::cases(&question.inputs, 0..1)?;
+            for setting in &question.nudges {
+                let draws = setting.draws()? as f64;
+                let sites = match setting.kind.name {
+                    "bit-flip" if question.inputs.about().is_every_string() => 0.0,
+                    "hessian" => 0.0,
+                    "pgd" => 1.0 + setting.whole("steps", 10_000)? as f64,
+                    "fgsm" => 2.0,
+                    _ => match (setting.kind.needs, case.first()) {
+                        (Needs::Answers, Some(case)) => {
+                            setting.touching(&material)?.map_or(1.0, |touching| touching.nudge.sites(case) as f64)
+                        }
+                        _ => 1.0,
+                    },
+                };
+                let all = inputs * sites * draws;
+                of_model += question.enough.budget.map_or(all, |budget| all.min(budget as f64));
+            }
+        }
+        Ok(Self { evaluations: (of_model * question.models.len() as f64).max(1.0) })
+    }
+}
+
+/// Tells that one model's responses to one nudge are there.
+fn tell(
+    observer: &dyn Observer,
+    model: &str,
+    found: &Found,
+    responses: &[Compared],
+    ended: usize,
+    runs: usize,
+    seconds: f64,
+) {
+    let mut measures = Map::new();
+    for (name, estimate) in found.estimates(responses) {
+        measures.insert(name, Json::from(estimate.mean));
+    }
+    observer.notice(&Event::RunEnded {
+        id: String::new(),
+        label: format!("{model}, {}", found.setting.text()),
+        outcome: Outcome::Finished,
+        converged: true,
+        problem: None,
+        measures,
+        seconds,
+        ended,
+        runs,
+        done: ended as f64 / runs as f64,
+        seconds_left: None,
+    });
+}

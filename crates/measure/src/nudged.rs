@@ -1,0 +1,145 @@
+//! Nudges of inputs: every input at every site, chunk after chunk, until there are enough.
+
+use pudica_model::Input;
+use pudica_probe::{Budget, InputKind, Looks, Precision, Sequence, cautious, respond};
+use pudica_statistics::{Estimate, Moments};
+use serde::{Deserialize, Serialize};
+
+use crate::asked::{Asked, cases};
+use crate::nudges::{Case, Setting, Touching};
+use crate::responses::Compared;
+use crate::work::WorkFile;
+use crate::{InputSet, MeasureResult};
+
+/// When to end before the inputs do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Enough {
+    /// The half-width of the 95 % interval at which to end.
+    pub precision: Option<f64>,
+    /// The most evaluations of one model for one nudge.
+    pub budget: Option<u64>,
+}
+
+/// What was found at some inputs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Chunk {
+    /// The number of its first input.
+    pub first: usize,
+    /// The sites of each input.
+    pub sites: Vec<usize>,
+    /// How often the model was asked.
+    pub evaluations: u64,
+    /// One for each response.
+    pub responses: Vec<ChunkResponse>,
+    /// For each input, the mean over draws at each site, of the first response.
+    pub map: Vec<Vec<f32>>,
+}
+
+/// One response of some inputs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ChunkResponse {
+    /// For each input, the sum over sites of the mean over draws.
+    pub totals: Vec<f64>,
+    /// At each site, over inputs, of the mean over draws.
+    pub by_site: Vec<Moments>,
+}
+
+/// Evaluations after which the work done is saved, about.
+const EVALUATIONS_PER_CHUNK: usize = 4096;
+
+/// All of one response: for each input its total over sites, and its number of sites.
+pub fn totals(chunks: &[Chunk], response: usize) -> Vec<(f64, f64)> {
+    let of_chunk = |chunk: &Chunk| {
+        let totals = chunk.responses[response].totals.clone();
+        totals.into_iter().zip(chunk.sites.clone()).map(|(total, sites)| (total, sites as f64)).collect::<Vec<_>>()
+    };
+    chunks.iter().flat_map(of_chunk).collect()
+}
+
+/// The mean over all (input, site) pairs, its error over inputs.
+pub fn estimate(chunks: &[Chunk], response: usize) -> Estimate {
+    Estimate::clustered(&totals(chunks, response))
+}
+
+/// What is asked about a nudge.
+pub struct Asking<'a> {
+    /// The inputs.
+    pub inputs: &'a InputSet,
+    /// The nudge as it was written.
+    pub setting: &'a Setting,
+    /// What is compared.
+    pub responses: &'a [Compared],
+    /// Names the noise.
+    pub seed: u64,
+    /// When to end.
+    pub enough: Enough,
+}
+
+/// Measures until there is enough, from where `file` ends.
+pub fn measure(
+    asked: &mut Asked,
+    asking: &Asking,
+    touching: &Touching,
+    file: &mut WorkFile<Chunk>,
+) -> MeasureResult<()> {
+    let Asking { inputs, setting, responses, seed, enough } = *asking;
+    let (count, purpose) = (inputs.about().count, setting.identity());
+    let compared: Vec<&dyn pudica_probe::Response<_>> = responses.iter().map(|response| response as _).collect();
+    let mut looks = Looks::default();
+    let mut chunk_size = 0;
+    loop {
+        let done: usize = file.parts.iter().map(|chunk| chunk.sites.len()).sum();
+        let asked_before: u64 = file.parts.iter().map(|chunk| chunk.evaluations).sum();
+        let is_paid = enough.budget.is_some_and(|budget| asked_before >= budget);
+        if done >= count || is_paid || (looks.is_due(done) && is_precise(&file.parts, responses, &enough)) {
+            return Ok(());
+        }
+        if chunk_size == 0 {
+            let sites = touching.nudge.sites(&prepared(asked, setting, cases(inputs, done..done + 1)?)?[0]);
+            chunk_size = (EVALUATIONS_PER_CHUNK / (sites * touching.draws).max(1)).clamp(1, 256);
+        }
+        let cases = prepared(asked, setting, cases(inputs, done..(done + chunk_size).min(count))?)?;
+        let before = asked.evaluations;
+        let budget = Budget { before: done, ..Budget::new(touching.draws, asked.model.batch(), seed, &purpose) };
+        let profiles = respond(asked, cases, touching.nudge.as_ref(), &compared, &budget)?;
+        let first = &profiles[0];
+        let of_profile = |profile: &pudica_probe::Profile| ChunkResponse {
+            totals: profile.by_input.clone(),
+            by_site: by_site(&profile.by_input_and_site),
+        };
+        let part = Chunk {
+            first: done,
+            sites: first.sites.clone(),
+            evaluations: asked.evaluations - before,
+            responses: profiles.iter().map(of_profile).collect(),
+            map: first.by_input_and_site.iter().map(|sites| sites.iter().map(|mean| *mean as f32).collect()).collect(),
+        };
+        file.push(part)?;
+    }
+}
+
+/// Texts as tokens, where embeddings are touched.
+fn prepared(asked: &Asked, setting: &Setting, mut cases: Vec<Case>) -> MeasureResult<Vec<Case>> {
+    for case in &mut cases {
+        if setting.kind.name == "embedding-noise" && case.input.kind() == InputKind::Texts {
+            case.input = Input::Tokens(Sequence { ids: asked.model.tokens(&case.input)?, touch: None });
+        }
+    }
+    Ok(cases)
+}
+
+/// At each site, over inputs that have it.
+fn by_site(maps: &[Vec<f64>]) -> Vec<Moments> {
+    let most = maps.iter().map(Vec::len).max().unwrap_or(0);
+    (0..most).map(|site| maps.iter().filter_map(|map| map.get(site)).copied().collect()).collect()
+}
+
+/// Whether every fraction among the responses is as precise as asked; where there is none, every response.
+fn is_precise(chunks: &[Chunk], responses: &[Compared], enough: &Enough) -> bool {
+    use pudica_probe::Response;
+    let Some(precision) = enough.precision else { return false };
+    let no_fraction = responses.iter().all(|response| response.most().is_infinite());
+    let mut deciding = responses.iter().enumerate().filter(|(_, response)| no_fraction || response.most().is_finite());
+    deciding
+        .all(|(at, response)| Precision::Absolute(precision).reached(&cautious(estimate(chunks, at), response.most())))
+}

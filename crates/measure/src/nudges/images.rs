@@ -1,0 +1,191 @@
+//! Images: a patch, all pixels, or the whole picture.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pudica_data::Stream;
+use pudica_data::corruptions::{Corruption, FrostPictures, corrupt_pixels};
+use pudica_model::{Image, Input};
+use pudica_probe::PatchGrid;
+
+use super::{Material, Setting, Touch, Touching, boxed};
+use crate::MeasureResult;
+use crate::results::Sites;
+
+/// The nudge a setting means.
+pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touching> {
+    let about = material.inputs.about();
+    let [channels, height, width] = about.shape[..] else {
+        return Err(setting.refuse("the images have no common shape"));
+    };
+    let shape = [channels, height, width];
+    let deviations = |variance: f64| -> Vec<f64> {
+        let std = |channel: usize| material.channel_std.get(channel).or(material.channel_std.first()).copied();
+        (0..channels).map(|channel| variance.sqrt() * f64::from(std(channel).unwrap_or(1.0))).collect()
+    };
+    let draws = setting.draws()?;
+    let on_patches = |change| -> MeasureResult<Touching> {
+        let side = match setting.value("size") {
+            "" => usual_side(height, width),
+            _ => setting.whole("size", height.max(width))?,
+        };
+        let grid = PatchGrid::new(shape, side).map_err(|error| setting.refuse(error))?;
+        let (rows, columns) = grid.shape();
+        Ok(boxed(Patches { grid, plane: height * width, change }, Sites::Grid { rows, columns }, draws))
+    };
+    match setting.kind.name {
+        "patch-noise" => on_patches(Change::Noise(deviations(setting.positive("variance")?))),
+        "patch-replace" => on_patches(Change::Uniform),
+        "pixel-noise" => {
+            let deviations = deviations(setting.positive("variance")?);
+            Ok(boxed(PixelNoise { deviations, plane: height * width }, Sites::Whole, draws))
+        }
+        _ => {
+            let corruption = Corruption::named(setting.value("name")).map_err(|problem| setting.refuse(problem))?;
+            if shape != [3, 32, 32] {
+                let problem = format!(
+                    "its severities are made for colour images of 32 x 32 pixels, these are {channels} x {height} x {width}; \
+                     pixel-noise, patch-noise and patch-replace take any"
+                );
+                return Err(setting.refuse(problem));
+            }
+            let frost = match corruption {
+                Corruption::Frost => Some(Arc::new(frost_pictures(material.data.as_deref()).ok_or_else(|| {
+                    let problem = "frost needs its pictures frost1.png to frost5.jpg in DIR/corruptions of --data DIR";
+                    setting.refuse(problem)
+                })?)),
+                _ => None,
+            };
+            let severity = setting.whole("severity", 5)?;
+            Ok(boxed(Corrupted { corruption, severity, frost }, Sites::Whole, draws))
+        }
+    }
+}
+
+/// The frost pictures of a data folder.
+fn frost_pictures(data: Option<&Path>) -> Option<FrostPictures> {
+    FrostPictures::read(&data?.join("corruptions")).ok()
+}
+
+/// The side of patches of which about 8 x 8 make an image: the divisor of both sides that comes nearest.
+fn usual_side(height: usize, width: usize) -> usize {
+    let divides = |side: &usize| height.is_multiple_of(*side) && width.is_multiple_of(*side);
+    let distance = |side: &usize| ((*side * 8) as f64 / height.min(width) as f64).ln().abs();
+    (1..=height.min(width)).filter(divides).min_by(|a, b| distance(a).total_cmp(&distance(b))).unwrap_or(1)
+}
+
+/// What happens to the values of a patch.
+enum Change {
+    /// Normal noise of this deviation in each channel.
+    Noise(Vec<f64>),
+    /// Uniform values from 0 to 1 take their place.
+    Uniform,
+}
+
+struct Patches {
+    grid: PatchGrid,
+    /// Values of a channel.
+    plane: usize,
+    change: Change,
+}
+
+impl Touch for Patches {
+    fn sites(&self, _: &Input) -> usize {
+        self.grid.count()
+    }
+
+    fn apply(&self, input: &Input, site: usize, noise: &mut Stream) -> Input {
+        map_image(input, |values| {
+            self.grid.change(values, site, |at, value| match &self.change {
+                Change::Noise(deviations) => value + (deviations[at / self.plane] * noise.normal()) as f32,
+                Change::Uniform => noise.uniform_f32(0.0, 1.0),
+            });
+        })
+    }
+}
+
+struct PixelNoise {
+    deviations: Vec<f64>,
+    plane: usize,
+}
+
+impl Touch for PixelNoise {
+    fn sites(&self, _: &Input) -> usize {
+        1
+    }
+
+    fn apply(&self, input: &Input, _: usize, noise: &mut Stream) -> Input {
+        map_image(input, |values| {
+            for (channel, deviation) in values.chunks_mut(self.plane).zip(&self.deviations) {
+                channel.iter_mut().for_each(|value| *value += (deviation * noise.normal()) as f32);
+            }
+        })
+    }
+}
+
+struct Corrupted {
+    corruption: Corruption,
+    severity: usize,
+    frost: Option<Arc<FrostPictures>>,
+}
+
+impl Touch for Corrupted {
+    fn sites(&self, _: &Input) -> usize {
+        1
+    }
+
+    fn apply(&self, input: &Input, _: usize, noise: &mut Stream) -> Input {
+        let Input::Image(image) = input else { return input.clone() };
+        let [channels, height, width] = image.shape;
+        let plane = height * width;
+        let byte = |value: f32| (value.clamp(0.0, 1.0) * 255.0).round() as u8;
+        let pixels: Vec<u8> = (0..plane)
+            .flat_map(|at| (0..channels).map(move |channel| byte(image.values[channel * plane + at])))
+            .collect();
+        // The shape, the severity and the frost pictures were looked at when this was made.
+        let corrupted = corrupt_pixels(&pixels, self.corruption, self.severity, noise, self.frost.as_deref());
+        let corrupted = corrupted.unwrap_or(pixels);
+        let value = |at: usize| f32::from(corrupted[(at % plane) * channels + at / plane]) / 255.0;
+        Input::Image(Image { shape: image.shape, values: (0..channels * plane).map(value).collect() })
+    }
+}
+
+fn map_image(input: &Input, change: impl FnOnce(&mut [f32])) -> Input {
+    let mut touched = input.clone();
+    if let Input::Image(image) = &mut touched {
+        change(&mut image.values);
+    }
+    touched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_patches_are_about_eight_by_eight() {
+        let sides = [(32, 32), (28, 28), (224, 224), (1, 1), (48, 192), (7, 7)];
+        assert_eq!(sides.map(|(height, width)| usual_side(height, width)), [4, 4, 28, 1, 6, 1]);
+    }
+
+    #[test]
+    fn noise_is_of_the_channels_deviation_and_stays_in_its_patch() {
+        let grid = PatchGrid::new([3, 40, 40], 20).unwrap();
+        let nudge = Patches { grid, plane: 1600, change: Change::Noise(vec![1.0, 0.0, 2.0]) };
+        let input = Input::Image(Image { shape: [3, 40, 40], values: vec![0.5; 4800] });
+        let Input::Image(touched) = nudge.apply(&input, 3, &mut Stream::new(0, "test", 0)) else { panic!() };
+        let square = |channel: usize| {
+            let values = &touched.values[channel * 1600..][..1600];
+            let touched: Vec<f64> = values
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| at / 40 >= 20 && at % 40 >= 20)
+                .map(|(_, v)| f64::from(*v - 0.5))
+                .collect();
+            let others = values.iter().enumerate().filter(|(at, _)| at / 40 < 20 || at % 40 < 20);
+            assert!(others.into_iter().all(|(_, value)| *value == 0.5));
+            touched.iter().map(|value| value * value).sum::<f64>() / touched.len() as f64
+        };
+        assert!((square(0) - 1.0).abs() < 0.2 && square(1) == 0.0 && (square(2) - 4.0).abs() < 0.8);
+    }
+}

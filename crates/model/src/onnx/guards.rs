@@ -1,0 +1,43 @@
+//! What the embedded engine is known to answer wrongly without an error (`tract` 0.23.9, found with ONNX's own tests of its ops): refused here, or
+//! left to ONNX Runtime.
+
+use tract_onnx::pb::{FunctionProto, GraphProto, NodeProto};
+
+use super::file::node_name;
+use super::graph::visit_nodes;
+
+/// The first such thing in a graph, in words that complete "has ...".
+pub(super) fn known_wrong(graph: &GraphProto, functions: &[FunctionProto]) -> Option<String> {
+    let mut found = None;
+    visit_nodes(graph, &mut |node| {
+        if found.is_none() {
+            found = problem(node, functions).map(|problem| format!("{} {problem}", node_name(node)));
+        }
+    });
+    found
+}
+
+fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str> {
+    let attribute = |name: &str| node.attribute.iter().find(|attribute| attribute.name == name);
+    let given = |input: usize| node.input.get(input).is_some_and(|name| !name.is_empty());
+    let standard = matches!(node.domain.as_str(), "" | "ai.onnx");
+    // It looks for ops by their names alone.
+    if functions.iter().any(|function| function.name() == node.op_type && function.domain() == node.domain) {
+        return Some("computed by a function of the file's own");
+    }
+    match node.op_type.as_str() {
+        "LSTM" | "GRU" | "RNN" if attribute("direction").is_some_and(|direction| direction.s == b"reverse") => {
+            Some("that reads from the last token to the first")
+        }
+        "Attention" if !standard => Some("of another kind than ONNX's own"),
+        "Attention" if given(4) || given(5) => Some("with keys and values from the past"),
+        "Attention"
+            if ["left_window_size", "right_window_size"]
+                .iter()
+                .any(|name| attribute(name).is_some_and(|size| size.i >= 0)) =>
+        {
+            Some("that sees only a window")
+        }
+        _ => None,
+    }
+}
