@@ -33,15 +33,64 @@ __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float hi
     }
 }
 
+// The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
+__device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
+    u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
+    *scale = __uint_as_float((264u - exponent) << 23);
+    *inverse = __uint_as_float((exponent - 10u) << 23);
+}
+
+#define SMALL_WEIGHT 97u   // 2^-30
+#define SMALL_GRADIENT 40u // 2^-87
+
 // A right factor is a matrix [PARTS][128][pitch] of halves in shared memory, pitch a multiple of 64, as out = in matrix^T reads it. Eight of
 // its numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks.
-__device__ __forceinline__ void put_right(unsigned short* matrix, int pitch, int row, int column, float value) {
-    int at = row * pitch + ((column / 8 ^ row % 8) * 8) + column % 8;
-#pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        unsigned short half = matrix[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
-        value -= from_half(half);
+//
+// `prepare` makes it from a matrix [128, columns] of each replica, read at strides of `down` and `across` and scaled by a power of two, and
+// notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0.
+// One block for each replica; images lie `stride` halves apart, replicas of the matrix `apart` floats.
+extern "C" __global__ void __launch_bounds__(1024) prepare(unsigned short* images, u64 stride, float* powers, const float* matrix, u64 apart,
+                                                           int down, int across, int columns, int pitch, int group, int real) {
+    __shared__ float largest[32];
+    int r = blockIdx.y;
+    const float* own = matrix + r * apart;
+    unsigned short* image = images + r * stride;
+    float most = 0.f, scale, inverse;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
+        int column = k % columns, within = column % group;
+        if (within < real) most = fmaxf(most, fabsf(own[k / columns * down + (column / group * real + within) * across]));
     }
+    most = max_over_warp(most);
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
+    __syncthreads();
+    power_for(max_over_warp(largest[threadIdx.x % 32]), SMALL_WEIGHT, &scale, &inverse);
+    if (threadIdx.x == 0) powers[2 * r] = scale, powers[2 * r + 1] = inverse;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
+        int row = k / columns, column = k % columns, within = column % group;
+        float value = within < real ? own[row * down + (column / group * real + within) * across] * scale : 0.f;
+        int at = row * pitch + ((column / 8 ^ row % 8) * 8) + column % 8;
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            unsigned short half = image[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
+            value -= from_half(half);
+        }
+    }
+}
+
+// `size` halves of images into shared memory, by a block of 256 threads; both are aligned to 16 bytes.
+__device__ __forceinline__ void load_images(unsigned short* to, const unsigned short* from, int size) {
+#pragma unroll 8
+    for (int k = threadIdx.x * 8; k < size; k += 256 * 8) {
+        u32 at = (u32)__cvta_generic_to_shared(to + k);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from + k));
+    }
+}
+
+__device__ __forceinline__ void wait_for_images() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
 }
 
 __device__ __forceinline__ void load_four(u32* v, u32 address) {
@@ -99,16 +148,6 @@ __device__ __forceinline__ float max_over_quad(float v) {
     return fmaxf(v, __shfl_xor_sync(FULL, v, 2));
 }
 
-// The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
-__device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
-    u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
-    *scale = __uint_as_float((264u - exponent) << 23);
-    *inverse = __uint_as_float((exponent - 10u) << 23);
-}
-
-#define SMALL_WEIGHT 97u   // 2^-30
-#define SMALL_GRADIENT 40u // 2^-87
-
 // The largest of each of a lane's two rows.
 __device__ __forceinline__ void largest_of_rows(float (*v)[4], float* largest) {
 #pragma unroll
@@ -118,19 +157,6 @@ __device__ __forceinline__ void largest_of_rows(float (*v)[4], float* largest) {
         for (int t = 0; t < 16; t++) most = fmaxf(most, fmaxf(fabsf(v[t][half * 2]), fabsf(v[t][half * 2 + 1])));
         largest[half] = max_over_quad(most);
     }
-}
-
-// The power of two for a matrix of `size` numbers; every thread of the block gets it. `scratch` is for 8 floats.
-__device__ __forceinline__ void power_for_matrix(const float* matrix, int size, float* scratch, float* scale, float* inverse) {
-    float most = 0.f;
-#pragma unroll 8
-    for (int k = threadIdx.x; k < size; k += 256) most = fmaxf(most, fabsf(matrix[k]));
-    most = max_over_warp(most);
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = most;
-    __syncthreads();
-    for (int k = 0; k < 8; k++) most = fmaxf(most, scratch[k]);
-    __syncthreads();
-    power_for(most, SMALL_WEIGHT, scale, inverse);
 }
 
 // Both rows of a lane into an array [rows, 128].
