@@ -190,7 +190,9 @@ impl Cuda {
     fn new(dims: &Dims, precision: Precision) -> Result<Self, EnsembleError> {
         let context = context()?;
         let (major, minor) = context.compute_capability().map_err(failed)?;
-        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}"), "--std=c++17".into()];
+        // With Hopper's own instructions, which wgmma is one of.
+        let own = if (major, minor) == (9, 0) { "a" } else { "" };
+        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}{own}"), "--std=c++17".into()];
         let Dims { d, heads, ff, concat, .. } = *dims;
         options.extend([
             format!("-DD={d}"),

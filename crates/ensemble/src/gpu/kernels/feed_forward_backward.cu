@@ -7,7 +7,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     feed_forward_backward(float* before, float* dhidden, float* parts, const float* after, const float* hidden, const float* norm1,
                           const float* var1, const unsigned short* images, u64 stride, const float* powers, const float* params, u64 P,
                           u64 scale1, u32 rows) {
-    extern __shared__ __align__(16) u8 memory[];
+    extern __shared__ __align__(1024) u8 memory[];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
     unsigned short *second = (unsigned short*)memory, *first = second + PARTS * FF * D;
     float *scale = (float*)(first + PARTS * D * FF), *sums = scale + D; // sums [8 warps, 2, 128]

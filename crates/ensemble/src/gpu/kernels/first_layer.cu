@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     first_layer(float* mix, float* norm1, float* var1, float* hidden, float* norm2, float* var2, const float* S, const float* T,
                 const unsigned short* images, u64 stride, const float* powers, const float* E, const float* bias1, const float* params, u64 P,
                 u64 out_bias, u64 bias2, u64 scale1, u64 shift1, const u32* masks, int B, int n, int m, int sets, int pitch) {
-    extern __shared__ __align__(16) u8 memory[];
+    extern __shared__ __align__(1024) u8 memory[];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y, mixed = HEADS * 2 * n;
     unsigned short *values = (unsigned short*)memory, *first = values + PARTS * D * pitch, *second = first + PARTS * FF * D;
     float* vectors = (float*)(second + PARTS * D * FF); // out bias, bias1, scale1, shift1 + bias2
@@ -125,24 +125,28 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             for (int head = 0; head < HEADS; head++) factor[half][head] = 1.f / factor[half][head];
 
         // Attention weights times values: of two columns, those of a position's bits 0 and 1, one is 0.
+        u32 a[HEADS][4][PARTS][4];
 #pragma unroll
         for (int head = 0; head < HEADS; head++)
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                if (k * 8 >= n) break;
-                u32 a[PARTS][4];
+            for (int k = 0; k < 4; k++)
 #pragma unroll
                 for (int q = 0; q < 4; q++) {
                     int half = q % 2, place = 2 * k + q / 2, j = 4 * place + lane % 4;
                     bool one = mask[half] >> j & 1;
                     float p = e[half][head][place] * factor[half][head];
+                    float2 both = make_float2(one ? 0.f : p, one ? p : 0.f);
                     if (mix && j < n && row[half] < rows)
-                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + head * 2 * n + 2 * j) = make_float2(one ? 0.f : p, one ? p : 0.f);
-                    p *= FACTOR;
-                    put_left(a, q, one ? 0.f : p, one ? p : 0.f);
+                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + head * 2 * n + 2 * j) = both;
+                    put_left(a[head][k], q, both.x * FACTOR, both.y * FACTOR);
                 }
-                product_step(x1, a, values_at, pitch, head * ((2 * n + 15) / 16 * 16) + k * 16, lane);
-            }
+        begin_product();
+#pragma unroll
+        for (int head = 0; head < HEADS; head++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                if (k * 8 < n) product_step(x1, a[head][k], values_at, pitch, head * ((2 * n + 15) / 16 * 16) + k * 16, lane);
+        end_product();
 
         // First norm.
 #pragma unroll
