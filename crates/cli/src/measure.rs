@@ -8,7 +8,7 @@ use crate::{Ending, PROGRAM};
 use clap::Args;
 use pudica_lab::Stop;
 use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
-use pudica_measure::results::{Summary, Value};
+use pudica_measure::results::{BooleanDetail, Summary, Value};
 use pudica_measure::{Compared, Enough, InputSet, InputsRequest, Question, RESPONSES, open_model};
 use pudica_model::{Choices, Model, ModelRequest, Normalisation, Source, Takes};
 use std::error::Error;
@@ -149,6 +149,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         list(arguments.json);
         return Ok(Ending::Done);
     }
+    if arguments.check && arguments.inputs.is_none() {
+        return check(&arguments.requests()?, None, arguments.json);
+    }
     let Some(source) = &arguments.inputs else {
         return Err("say what is asked about: --inputs photos/, --inputs cifar10:test, --inputs bits:16 (`pudica measure --help`)".into());
     };
@@ -184,7 +187,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let inputs = InputSet::open(&request, &takes)?;
     if arguments.check {
-        return check(&requests, &inputs, arguments.json);
+        return check(&requests, Some(&inputs), arguments.json);
     }
     let about = inputs.about();
     let nudges: Vec<Setting> = match nudges.is_empty() {
@@ -214,12 +217,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
     let progress = Progress::new(false);
     let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
-    let report = pudica_report::write_measure(&folder)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&finding.summary)?);
     } else {
         print(&finding.summary);
-        println!("\n  {}", report.page.display());
+        finding.details.boolean.iter().for_each(print_boolean);
+        println!("\n  {}", seconds(finding.summary.seconds));
     }
     match (&finding.summary.problem, finding.stopped) {
         (_, true) => {
@@ -302,10 +305,10 @@ fn default_folder(question: &Question) -> PathBuf {
 }
 
 /// Both engines on some inputs.
-fn check(requests: &[ModelRequest], inputs: &InputSet, json: bool) -> Outcome {
-    let count = inputs.about().count.min(8);
-    let some: Vec<_> =
-        (0..count).map(|index| inputs.read(index).map(|labelled| labelled.input)).collect::<Result<_, _>>()?;
+fn check(requests: &[ModelRequest], inputs: Option<&InputSet>, json: bool) -> Outcome {
+    let count = inputs.map_or(0, |inputs| inputs.about().count.min(8));
+    let read = |index| inputs.map(|inputs| inputs.read(index).map(|labelled| labelled.input));
+    let some: Vec<_> = (0..count).filter_map(read).collect::<Result<_, _>>()?;
     for request in requests {
         let Source::File(path) = &request.source else {
             return Err("--check compares engines for ONNX files; a program has only itself".into());
@@ -315,8 +318,12 @@ fn check(requests: &[ModelRequest], inputs: &InputSet, json: bool) -> Outcome {
             println!("{}", serde_json::to_string(&found)?);
             continue;
         }
-        println!("{}: {}", path.display(), counted(count, "input"));
-        println!("  {found}");
+        println!("{}: {}, {} and {}", path.display(), counted(found.inputs, "input"), found.tract, found.ort);
+        let (difference, largest) = (number(found.largest_difference), number(found.largest_output));
+        println!(
+            "  largest difference {difference} of outputs up to {largest}; the same class for {} of {}",
+            found.agreeing, found.inputs
+        );
     }
     Ok(Ending::Done)
 }
@@ -403,7 +410,16 @@ fn print(summary: &Summary) {
         println!("  (* the 95 % interval excludes 0)");
     }
     summary.notes.iter().for_each(|note| println!("note: {note}"));
-    println!("\n  {}", seconds(summary.seconds));
+}
+
+/// The function of bits that a model computes.
+fn print_boolean(found: &BooleanDetail) {
+    let numbers = |values: &[f64]| values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(" ");
+    println!("\n{} as a function of {} bits, exactly:", found.model, found.n);
+    println!("  average sensitivity  {}", number(found.average_sensitivity));
+    println!("  influences           {}", numbers(&found.influences));
+    println!("  weight by degree     {}", numbers(&found.degree_profile));
+    println!("  fraction of ones     {}", number(found.ones));
 }
 
 /// `0.34 [0.30, 0.38]`.

@@ -52,7 +52,6 @@ impl OnnxFile {
         visit_tensors(graph, &mut |tensor| fetch(tensor, &folder, &mut others).and_then(|()| check_tensor(tensor)))
             .map_err(wrong)?;
         check_graph(graph, &HashSet::new()).map_err(wrong)?;
-        check_made(graph).map_err(wrong)?;
         others.sort();
         others.dedup();
         Ok(Self { path: path.into(), model, others })
@@ -259,9 +258,9 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
         return Err(format!("its graph is damaged: nothing gives its output '{}'", output.name));
     }
     let mut ready: Vec<usize> = (0..graph.node.len()).filter(|index| waiting[*index] == 0).collect();
-    let mut done = 0;
+    let mut order = Vec::with_capacity(graph.node.len());
     while let Some(index) = ready.pop() {
-        done += 1;
+        order.push(&graph.node[index]);
         for reader in std::mem::take(&mut readers[index]) {
             waiting[reader] -= 1;
             if waiting[reader] == 0 {
@@ -270,36 +269,47 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
         }
     }
     match waiting.iter().position(|waiting| *waiting > 0) {
-        Some(index) if done < graph.node.len() => {
-            Err(format!("its graph goes round in a circle through {}", node_name(&graph.node[index])))
-        }
-        _ => Ok(()),
+        Some(index) => Err(format!("its graph goes round in a circle through {}", node_name(&graph.node[index]))),
+        None => check_made(graph, &order),
     }
 }
 
-/// Refuses nodes that would make something huge of a few bytes, as engines do while they prepare a graph.
-fn check_made(graph: &GraphProto) -> Result<(), String> {
+/// Refuses nodes, given in the order of their computation, that would make something huge of the few bytes of a constant: engines do that while
+/// they prepare a graph, before the shapes that they find can be looked at.
+fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
     let constants = constants(graph);
-    for node in &graph.node {
-        inner_graphs(node).try_for_each(check_made)?;
+    let mut sizes: HashMap<&str, u64> = HashMap::new();
+    for (name, tensor) in &constants {
+        sizes.insert(name, claimed(tensor)?);
+    }
+    for node in order {
         let shape = match node.op_type.as_str() {
             "ConstantOfShape" => node.input.first(),
-            "Expand" | "Tile" | "Reshape" | "Resize" | "Upsample" => {
-                node.input.get(if node.input.len() > 3 { 3 } else { 1 })
+            "Expand" | "Tile" => node.input.get(1),
+            "Resize" => node.input.get(3),
+            _ => None,
+        };
+        let numbers = shape.and_then(|name| constants.get(name.as_str())).and_then(|tensor| whole_numbers(tensor));
+        let product = |numbers: &Vec<i64>| {
+            let positive = numbers.iter().filter(|number| **number > 0);
+            positive.fold(1_u64, |made, number| made.saturating_mul(*number as u64))
+        };
+        let given: Option<Vec<u64>> = node.input.iter().map(|name| sizes.get(name.as_str()).copied()).collect();
+        let first = given.as_ref().and_then(|given| given.first()).copied().unwrap_or(1);
+        let made = match (node.op_type.as_str(), numbers.as_ref().map(product), given) {
+            ("Tile", Some(times), _) => Some(times.saturating_mul(first)),
+            (_, Some(made), _) => Some(made),
+            ("Concat", None, Some(given)) => Some(given.iter().fold(0_u64, |sum, size| sum.saturating_add(*size))),
+            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => {
+                Some(first)
             }
             _ => None,
         };
-        let Some(numbers) =
-            shape.and_then(|name| constants.get(name.as_str())).and_then(|tensor| whole_numbers(tensor))
-        else {
-            continue;
-        };
-        let made = numbers
-            .iter()
-            .filter(|number| **number > 0)
-            .try_fold(1_u64, |made, number| made.checked_mul(*number as u64));
-        if made.is_none_or(|made| made > MOST_MADE) {
-            return Err(format!("{} would make a tensor of shape {numbers:?}, which is too large", node_name(node)));
+        if let (Some(made), Some(name)) = (made, node.output.first()) {
+            if made > MOST_MADE {
+                return Err(format!("{} would make {made} numbers, which is too many", node_name(node)));
+            }
+            sizes.insert(name, made);
         }
     }
     Ok(())

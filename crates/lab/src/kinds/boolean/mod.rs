@@ -196,6 +196,12 @@ pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
     Ok(pudica_probe::learnt_table(&trained(&config, &folder.weights_path())?, config.n)?)
 }
 
+/// The network of a finished run, on this machine's processor, and the length of the strings it reads.
+pub fn network_of_run(folder: &RunFolder) -> Result<(Network, usize)> {
+    let config = config_of_run(folder)?;
+    Ok((trained(&config, &folder.weights_path())?, config.n))
+}
+
 /// The network a finished run has trained, on this machine's processor.
 fn trained(config: &RunConfig, weights: &Path) -> Result<Network> {
     let architecture = architecture(config);
