@@ -86,7 +86,7 @@ fn tensors_that_claim_more_than_there_is() {
     assert!(claim(vec![1 << 40, 1 << 40]).contains("which is impossible"));
     assert!(claim(vec![-1, 6]).contains("which is impossible"));
     assert!(claim(vec![6, 17]).contains("damaged or cut off"));
-    assert!(said(&changed(|graph| graph.initializer[0].data_type = 999)).contains("damaged or cut off"));
+    assert!(said(&changed(|graph| graph.initializer[0].data_type = 999)).contains("cannot be read by tract"));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn inputs_of_no_kind_that_is_known() {
     assert!(input(DataType::String, Some(&[0, 6])).contains("inputs of type STRING cannot be made here"));
     assert!(input(DataType::Float, Some(&[1, 2, 3, 4, 5])).contains("neither images"));
     assert!(input(DataType::Float, None).contains("does not say the shape"));
-    assert!(input(DataType::Float, Some(&[0, 1 << 40])).contains("how large its input is"));
+    assert!(input(DataType::Float, Some(&[0, 1 << 40])).contains("too many numbers"));
     assert!(input(DataType::Int64, Some(&[0, 6])).contains("cannot be computed by tract"));
     // As many at a time as no memory holds.
     assert!(input(DataType::Float, Some(&[1 << 40, 6])).contains("too many"));
@@ -128,7 +128,8 @@ fn data_of_other_files_lie_beside_the_model() {
             let tensor = &mut graph.initializer[0];
             tensor.raw_data.clear();
             tensor.data_location = Some(DataLocation::External as i32);
-            let entry = |(key, value): &(&str, &str)| StringStringEntryProto { key: (*key).into(), value: (*value).into() };
+            let entry =
+                |(key, value): &(&str, &str)| StringStringEntryProto { key: (*key).into(), value: (*value).into() };
             tensor.external_data = entries.iter().map(entry).collect();
         });
         said_in(&inside, &bytes)
@@ -184,7 +185,12 @@ fn deep_and_long_files() {
         let mut inner = GraphProto { output: vec![Default::default()], ..GraphProto::default() };
         inner.output[0].name = "y".into();
         for level in 0..depth {
-            let branch = |name: &str| AttributeProto { name: name.into(), r#type: 5, g: Some(inner.clone()), ..Default::default() };
+            let branch = |name: &str| AttributeProto {
+                name: name.into(),
+                r#type: 5,
+                g: Some(inner.clone()),
+                ..Default::default()
+            };
             let result = format!("r{level}");
             let mut choice = node("If", &["condition"], &[&result]);
             choice.attribute = vec![branch("then_branch")];
@@ -192,7 +198,12 @@ fn deep_and_long_files() {
             inner.output[0].name = result;
         }
         let bytes = changed(|graph| {
-            graph.initializer.push(TensorProto { name: "condition".into(), data_type: 9, int32_data: vec![1], ..Default::default() });
+            graph.initializer.push(TensorProto {
+                name: "condition".into(),
+                data_type: 9,
+                int32_data: vec![1],
+                ..Default::default()
+            });
             graph.node.extend(inner.node.clone());
             graph.output[0].name = inner.output[0].name.clone();
         });
@@ -231,7 +242,9 @@ fn damaged_files() {
     };
     let (mut refused, mut opened) = (0, 0);
     let rounds = std::env::var("PUDICA_DAMAGE").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(60);
-    for file in ["mlp.onnx", "cnn.onnx", "constants.onnx", "tokens.onnx", "bytes-nhwc.onnx", "batch-3.onnx", "softmax.onnx"] {
+    for file in
+        ["mlp.onnx", "cnn.onnx", "constants.onnx", "tokens.onnx", "bytes-nhwc.onnx", "batch-3.onnx", "softmax.onnx"]
+    {
         let good = std::fs::read(golden(file)).unwrap();
         for _ in 0..rounds {
             let mut bytes = good.clone();

@@ -28,7 +28,7 @@ pub(super) struct OnnxFile {
 impl OnnxFile {
     /// Reads and checks a file.
     pub fn read(path: &Path) -> ModelResult<Self> {
-        let wrong = |problem: String| ModelError::file(path, problem);
+        let wrong = |problem: String| refused(path, problem);
         let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let size = plain_size(path).map_err(unreadable)?;
         if size > MOST_BYTES {
@@ -72,14 +72,20 @@ fn plain_size(path: &Path) -> std::io::Result<u64> {
     }
 }
 
-/// What an engine says, on one line and not too long.
+/// What is wrong with a file; names in it may hold anything.
+pub(super) fn refused(path: &Path, problem: impl AsRef<str>) -> ModelError {
+    ModelError::file(path, one_line(problem.as_ref()))
+}
+
+/// A text on one line, without what would move a cursor, and not too long.
 pub(super) fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let mut line = words.join(" ");
-    if line.chars().count() > 300 {
-        line = line.chars().take(300).chain("...".chars()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(600) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
     }
-    line
 }
 
 /// Calls `see` with every tensor of a graph and of the graphs inside it.
@@ -299,8 +305,10 @@ fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
         let made = match (node.op_type.as_str(), numbers.as_ref().map(product), given) {
             ("Tile", Some(times), _) => Some(times.saturating_mul(first)),
             (_, Some(made), _) => Some(made),
-            ("Concat", None, Some(given)) => Some(given.iter().fold(0, |sum, size| sum.saturating_add(*size))),
-            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => Some(first),
+            ("Concat", None, Some(given)) => Some(given.iter().fold(0_u64, |sum, size| sum.saturating_add(*size))),
+            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => {
+                Some(first)
+            }
             _ => None,
         };
         if let (Some(made), Some(name)) = (made, node.output.first()) {
