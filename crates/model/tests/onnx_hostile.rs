@@ -99,6 +99,14 @@ fn graphs_that_do_not_hold_together() {
     assert!(said(&changed(|graph| graph.input.clear())).contains("which nothing gives"));
     assert!(said(&changed(|graph| graph.node[1].op_type = "Frobnicate".into())).contains("tract"));
     assert!(said(&changed(|graph| graph.initializer[0].dims = vec![16, 6])).contains("cannot be computed by tract"));
+    let permuted = said(&changed(|graph| {
+        let mut transpose = node("Transpose", &["y"], &["t"]);
+        let perm = AttributeProto { name: "perm".into(), r#type: 7, ints: vec![0, 0], ..Default::default() };
+        transpose.attribute = vec![perm];
+        graph.node.push(transpose);
+        graph.output[0].name = "t".into();
+    }));
+    assert!(permuted.contains("impossible setting: perm [0, 0]"), "{permuted}");
 }
 
 #[test]

@@ -15,6 +15,9 @@ const MOST_BYTES: u64 = 1 << 31;
 /// The most numbers that a node may make out of a shape that is written in the file (`ConstantOfShape` and the like).
 const MOST_MADE: u64 = 1 << 28;
 
+/// The largest kernel, stride or border.
+const MOST_STEP: i64 = 1 << 20;
+
 /// A file whose tensors are as large as it says, whose graph has no circle and whose nodes read only what something gives.
 pub(super) struct OnnxFile {
     /// Where it lies.
@@ -258,6 +261,7 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
                 readers[*maker].push(index);
             }
         }
+        check_attributes(node)?;
         inner_graphs(node).try_for_each(|inner| check_graph(inner, &known))?;
     }
     if let Some(output) = graph.output.iter().find(|output| !known.contains(output.name.as_str())) {
@@ -278,6 +282,24 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
         Some(index) => Err(format!("its graph goes round in a circle through {}", node_name(&graph.node[index]))),
         None => check_made(graph, &order),
     }
+}
+
+/// Refuses settings of nodes that an engine would never finish with: a permutation that is none keeps tract busy until no memory is left.
+fn check_attributes(node: &NodeProto) -> Result<(), String> {
+    for attribute in &node.attribute {
+        let (numbers, count) = (&attribute.ints, attribute.ints.len() as i64);
+        let fine = match (node.op_type.as_str(), attribute.name.as_str()) {
+            ("Transpose", "perm") => (0..count).all(|axis| numbers.contains(&axis)),
+            (_, "kernel_shape" | "strides" | "dilations" | "pads" | "output_padding" | "output_shape") => {
+                numbers.iter().all(|number| number.abs() <= MOST_STEP)
+            }
+            _ => true,
+        };
+        if !fine {
+            return Err(format!("{} has an impossible setting: {} {numbers:?}", node_name(node), attribute.name));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses nodes, given in the order of their computation, that would make something huge of the few bytes of a constant: engines do that while

@@ -21,7 +21,7 @@ use super::weights;
 const VERSION: &str = "tract 0.23.9";
 
 /// The most bytes that one tensor of a plan may need.
-const MOST_BYTES: usize = 1 << 33;
+const MOST_BYTES: usize = 1 << 32;
 
 /// Plans that are kept; texts of many lengths would make one for each.
 const KEPT: usize = 64;
@@ -161,7 +161,7 @@ fn check_typed(model: &TypedModel) -> TractResult<()> {
                 lengths.iter().try_fold(output.fact.datum_type.size_of(), |bytes, length| bytes.checked_mul(*length));
             if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
                 return Err(TractError::msg(format!(
-                    "'{}' would need a tensor of shape {lengths:?}, which is too large",
+                    "'{}' would need a tensor of shape {lengths:?}, which is too large: try batch=1 after the path",
                     node.name
                 )));
             }
