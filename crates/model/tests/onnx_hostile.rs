@@ -97,7 +97,10 @@ fn graphs_that_do_not_hold_together() {
     assert!(said(&changed(|graph| graph.output[0].name = "z".into())).contains("nothing gives its output 'z'"));
     assert!(said(&changed(|graph| graph.output.clear())).contains("no output"));
     assert!(said(&changed(|graph| graph.input.clear())).contains("which nothing gives"));
-    assert!(said(&changed(|graph| graph.node[1].op_type = "Frobnicate".into())).contains("tract"));
+    assert!(
+        said(&changed(|graph| graph.node[1].op_type = "Frobnicate".into()))
+            .contains("does not have the op 'r' (Frobnicate)")
+    );
     assert!(said(&changed(|graph| graph.initializer[0].dims = vec![16, 6])).contains("cannot be computed by tract"));
     let permuted = said(&changed(|graph| {
         let mut transpose = node("Transpose", &["y"], &["t"]);
@@ -184,6 +187,21 @@ fn a_few_bytes_that_would_become_very_many() {
         graph.output[0].name = "huge".into();
     }));
     assert!(expanded.contains("too large"), "{expanded}");
+}
+
+/// tract answers with a number; ONNX says minus infinity.
+#[test]
+fn a_maximum_over_nothing() {
+    let nothing = said(&changed(|graph| {
+        let (zero, one) = (whole("zero", &[0]), whole("one", &[1]));
+        graph.initializer.extend([zero, one]);
+        graph.node.push(node("Slice", &["y", "zero", "zero", "one"], &["empty"]));
+        let mut reduce = node("ReduceMax", &["empty"], &["most"]);
+        reduce.attribute = vec![AttributeProto { name: "axes".into(), r#type: 7, ints: vec![1], ..Default::default() }];
+        graph.node.push(reduce);
+        graph.output[0].name = "most".into();
+    }));
+    assert!(nothing.contains("maximum or minimum over nothing"), "{nothing}");
 }
 
 #[test]

@@ -43,8 +43,10 @@ impl OnnxFile {
         if bytes.starts_with(b"version https://git-lfs") {
             return Err(wrong("is a pointer of Git LFS, not the model: fetch it with `git lfs pull`".into()));
         }
-        let mut model = ModelProto::decode(bytes.as_slice())
-            .map_err(|error| wrong(format!("is not a readable ONNX file: {}", one_line(&error.to_string()))))?;
+        let mut model = ModelProto::decode(bytes.as_slice()).map_err(|error| {
+            let error = error.to_string();
+            wrong(format!("is not a readable ONNX file: {}", error.rsplit(": ").next().unwrap_or_default()))
+        })?;
         drop(bytes);
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let Some(graph) = &mut model.graph else { return Err(wrong("is not an ONNX file: it has no graph".into())) };

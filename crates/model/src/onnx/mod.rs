@@ -115,7 +115,8 @@ impl OnnxModel {
     fn open(path: &Path, choices: &Choices) -> ModelResult<Self> {
         let source = Arc::new(Source::read(path, choices)?);
         let wrong = |problem: String| refused(path, problem);
-        match choices.runtime {
+        let on_cpu = choices.device.as_deref().is_none_or(|device| device == "cpu");
+        match choices.runtime.or((!on_cpu).then_some(Runtime::Ort)) {
             Some(Runtime::Ort) => Self::with(source, Runtime::Ort).map_err(wrong),
             chosen => Self::with(source.clone(), Runtime::Tract).or_else(|problem| {
                 if chosen.is_some() {
