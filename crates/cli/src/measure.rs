@@ -217,12 +217,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
     let progress = Progress::new(false);
     let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
+    let report = pudica_report::write_measure(&folder)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&finding.summary)?);
     } else {
         print(&finding.summary);
         finding.details.boolean.iter().for_each(print_boolean);
-        println!("\n  {}", seconds(finding.summary.seconds));
+        println!("\n  {}  {}", report.page.display(), seconds(finding.summary.seconds));
     }
     match (&finding.summary.problem, finding.stopped) {
         (_, true) => {

@@ -6,6 +6,10 @@ use super::graph::{Element, Port, inputs, the_one, vocabulary};
 use crate::{Choices, Image, Input, ModelError, ModelResult, Takes};
 use tract_onnx::pb::GraphProto;
 
+/// The most inputs that a graph may demand at a time, and the most numbers.
+const MOST_AT_ONCE: usize = 1 << 16;
+const MOST_NUMBERS: usize = 1 << 28;
+
 /// Numbers in the type that a graph takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
@@ -158,6 +162,13 @@ impl Feeder {
             ));
         }
         let fixed_batch = if batched { shape[0] } else { Some(1) };
+        let at_once = fixed_batch
+            .iter()
+            .chain(shape.iter().skip(1).flatten())
+            .fold(1_usize, |size, axis| size.saturating_mul(*axis));
+        if fixed_batch.is_some_and(|batch| batch > MOST_AT_ONCE) || at_once > MOST_NUMBERS {
+            return Err(format!("takes {input}, which is too many numbers at once"));
+        }
         let choices = Choices { normalisation: choices.normalisation.clone().filter(|_| !integers), ..choices.clone() };
         Ok(Self { input, beside, layout, batched, fixed_batch, takes, notes, choices })
     }

@@ -15,6 +15,9 @@ const MOST_BYTES: u64 = 1 << 31;
 /// The most numbers that a node may make out of a shape that is written in the file (`ConstantOfShape` and the like).
 const MOST_MADE: u64 = 1 << 28;
 
+/// The largest kernel, stride or border.
+const MOST_STEP: i64 = 1 << 20;
+
 /// A file whose tensors are as large as it says, whose graph has no circle and whose nodes read only what something gives.
 pub(super) struct OnnxFile {
     /// Where it lies.
@@ -28,7 +31,7 @@ pub(super) struct OnnxFile {
 impl OnnxFile {
     /// Reads and checks a file.
     pub fn read(path: &Path) -> ModelResult<Self> {
-        let wrong = |problem: String| ModelError::file(path, problem);
+        let wrong = |problem: String| refused(path, problem);
         let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
         let size = plain_size(path).map_err(unreadable)?;
         if size > MOST_BYTES {
@@ -40,8 +43,10 @@ impl OnnxFile {
         if bytes.starts_with(b"version https://git-lfs") {
             return Err(wrong("is a pointer of Git LFS, not the model: fetch it with `git lfs pull`".into()));
         }
-        let mut model = ModelProto::decode(bytes.as_slice())
-            .map_err(|error| wrong(format!("is not a readable ONNX file: {}", one_line(&error.to_string()))))?;
+        let mut model = ModelProto::decode(bytes.as_slice()).map_err(|error| {
+            let error = error.to_string();
+            wrong(format!("is not a readable ONNX file: {}", error.rsplit(": ").next().unwrap_or_default()))
+        })?;
         drop(bytes);
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let Some(graph) = &mut model.graph else { return Err(wrong("is not an ONNX file: it has no graph".into())) };
@@ -72,14 +77,20 @@ fn plain_size(path: &Path) -> std::io::Result<u64> {
     }
 }
 
-/// What an engine says, on one line and not too long.
+/// What is wrong with a file; names in it may hold anything.
+pub(super) fn refused(path: &Path, problem: impl AsRef<str>) -> ModelError {
+    ModelError::file(path, one_line(problem.as_ref()))
+}
+
+/// A text on one line, without what would move a cursor, and not too long.
 pub(super) fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let mut line = words.join(" ");
-    if line.chars().count() > 300 {
-        line = line.chars().take(300).chain("...".chars()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(600) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
     }
-    line
 }
 
 /// Calls `see` with every tensor of a graph and of the graphs inside it.
@@ -252,6 +263,7 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
                 readers[*maker].push(index);
             }
         }
+        check_attributes(node)?;
         inner_graphs(node).try_for_each(|inner| check_graph(inner, &known))?;
     }
     if let Some(output) = graph.output.iter().find(|output| !known.contains(output.name.as_str())) {
@@ -272,6 +284,24 @@ fn check_graph(graph: &GraphProto, outer: &HashSet<&str>) -> Result<(), String> 
         Some(index) => Err(format!("its graph goes round in a circle through {}", node_name(&graph.node[index]))),
         None => check_made(graph, &order),
     }
+}
+
+/// Refuses settings of nodes that an engine would never finish with: a permutation that is none keeps tract busy until no memory is left.
+fn check_attributes(node: &NodeProto) -> Result<(), String> {
+    for attribute in &node.attribute {
+        let (numbers, count) = (&attribute.ints, attribute.ints.len() as i64);
+        let fine = match (node.op_type.as_str(), attribute.name.as_str()) {
+            ("Transpose", "perm") => (0..count).all(|axis| numbers.contains(&axis)),
+            (_, "kernel_shape" | "strides" | "dilations" | "pads" | "output_padding" | "output_shape") => {
+                numbers.iter().all(|number| number.abs() <= MOST_STEP)
+            }
+            _ => true,
+        };
+        if !fine {
+            return Err(format!("{} has an impossible setting: {} {numbers:?}", node_name(node), attribute.name));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses nodes, given in the order of their computation, that would make something huge of the few bytes of a constant: engines do that while

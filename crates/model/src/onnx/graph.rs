@@ -8,7 +8,7 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
 use tract_onnx::pb::type_proto::Value as Type;
 use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 
-use super::file::{constants, inner_graphs, reads};
+use super::file::{constants, inner_graphs, one_line, reads};
 
 /// The type of the numbers of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Port {
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "'{}' ({}", self.name, self.element)?;
+        write!(f, "'{}' ({}", one_line(&self.name), self.element)?;
         match &self.shape {
             Some(shape) => {
                 let axes: Vec<String> =

@@ -41,3 +41,56 @@ fn problem(node: &NodeProto, functions: &[FunctionProto]) -> Option<&'static str
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::pb::AttributeProto;
+
+    use super::*;
+
+    fn attention(domain: &str, inputs: usize, window: Option<i64>) -> Option<&'static str> {
+        let attribute =
+            window.map(|i| AttributeProto { name: "left_window_size".into(), i, ..AttributeProto::default() });
+        let node = NodeProto {
+            op_type: "Attention".into(),
+            domain: domain.into(),
+            input: (0..inputs).map(|input| input.to_string()).collect(),
+            attribute: attribute.into_iter().collect(),
+            ..NodeProto::default()
+        };
+        problem(&node, &[])
+    }
+
+    #[test]
+    fn attention_is_refused_where_it_would_be_wrong() {
+        assert_eq!(attention("", 4, None), None);
+        assert_eq!(attention("ai.onnx", 3, Some(-1)), None);
+        assert!(attention("", 6, None).is_some_and(|problem| problem.contains("past")));
+        assert!(attention("", 3, Some(2)).is_some_and(|problem| problem.contains("window")));
+        assert!(attention("com.microsoft", 3, None).is_some_and(|problem| problem.contains("another kind")));
+    }
+
+    #[test]
+    fn recurrent_networks_are_refused_backwards_also_inside_a_branch() {
+        let node = |direction: &[u8]| NodeProto {
+            op_type: "GRU".into(),
+            attribute: vec![AttributeProto {
+                name: "direction".into(),
+                s: direction.into(),
+                ..AttributeProto::default()
+            }],
+            ..NodeProto::default()
+        };
+        let graph = |node: NodeProto| GraphProto { node: vec![node], ..GraphProto::default() };
+        let branch = |node: NodeProto| NodeProto {
+            op_type: "If".into(),
+            attribute: vec![AttributeProto { g: Some(graph(node)), ..AttributeProto::default() }],
+            ..NodeProto::default()
+        };
+        assert_eq!(known_wrong(&graph(node(b"bidirectional")), &[]), None);
+        assert!(known_wrong(&graph(node(b"reverse")), &[]).is_some());
+        assert!(known_wrong(&graph(branch(node(b"reverse"))), &[]).is_some());
+        let own = FunctionProto { name: Some("GRU".into()), domain: Some(String::new()), ..FunctionProto::default() };
+        assert!(known_wrong(&graph(node(b"forward")), &[own]).is_some());
+    }
+}

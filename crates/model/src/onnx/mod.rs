@@ -23,12 +23,11 @@ use std::sync::Arc;
 use prost::Message;
 use pudica_nn::Weights;
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 use tract_onnx::pb::{GraphProto, ModelProto};
 
 use self::engine::{Answer, Engine};
 use self::feed::Feeder;
-use self::file::OnnxFile;
+use self::file::{OnnxFile, one_line, refused};
 use self::onnx_runtime::{From, OnnxRuntime};
 use self::tract::Tract;
 use crate::{About, Choices, Input, Model, ModelError, ModelResult, Outputs, Runtime, Scores};
@@ -54,7 +53,7 @@ struct Source {
 
 impl Source {
     fn read(path: &Path, choices: &Choices) -> ModelResult<Self> {
-        let wrong = |problem: String| ModelError::file(path, problem);
+        let wrong = |problem: String| refused(path, problem);
         let file = OnnxFile::read(path)?;
         let output = graph::output(file.graph(), choices.output.as_deref()).map_err(wrong)?;
         let part = graph::part_for(file.graph(), &output.name);
@@ -99,9 +98,8 @@ impl Source {
         let files: Vec<_> = std::iter::once(self.file.path.clone()).chain(self.file.others.iter().cloned()).collect();
         let files = pudica_data::digest(folder, &files)?;
         let Choices { input, output, channels_last, normalisation, outputs, signs, .. } = &self.choices;
-        let chosen =
-            format!("{files} {engine} {input:?} {output:?} {channels_last:?} {normalisation:?} {outputs:?} {signs:?}");
-        Ok(Sha256::digest(chosen).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+        let chosen = format!("{input:?} {output:?} {channels_last:?} {normalisation:?} {outputs:?} {signs:?}");
+        Ok(pudica_data::identity([files.as_str(), engine, &chosen]))
     }
 }
 
@@ -116,8 +114,9 @@ struct OnnxModel {
 impl OnnxModel {
     fn open(path: &Path, choices: &Choices) -> ModelResult<Self> {
         let source = Arc::new(Source::read(path, choices)?);
-        let wrong = |problem: String| ModelError::file(path, problem);
-        match choices.runtime {
+        let wrong = |problem: String| refused(path, problem);
+        let on_cpu = choices.device.as_deref().is_none_or(|device| device == "cpu");
+        match choices.runtime.or((!on_cpu).then_some(Runtime::Ort)) {
             Some(Runtime::Ort) => Self::with(source, Runtime::Ort).map_err(wrong),
             chosen => Self::with(source.clone(), Runtime::Tract).or_else(|problem| {
                 if chosen.is_some() {
@@ -127,7 +126,7 @@ impl OnnxModel {
                     .map_err(|missing| wrong(format!("{problem}; --runtime ort might do it, but {missing}")))?;
                 let mut model = Self::with(source, Runtime::Ort)
                     .map_err(|other| wrong(format!("{problem}; and ONNX Runtime says: {other}")))?;
-                model.about.notes.push(format!("ONNX Runtime computes it, because the file {problem}."));
+                model.about.notes.push(one_line(&format!("ONNX Runtime computes it, because the file {problem}.")));
                 Ok(model)
             }),
         }
@@ -190,7 +189,7 @@ impl OnnxModel {
         let last = graph::last_op(self.source.graph(), &self.source.output.name);
         let (outputs, note) = what_outputs_are(self.source.choices.outputs, last, scores.as_ref());
         self.about.outputs = outputs;
-        self.about.notes.extend(note);
+        self.about.notes.extend(note.as_deref().map(one_line));
         Ok(())
     }
 
@@ -213,7 +212,7 @@ impl OnnxModel {
             .flat_map(|(shape, indices)| indices.chunks(plan).map(|chunk| (shape.as_slice(), chunk)))
             .collect();
         let job = |(shape, indices): &(&[usize], &[usize])| {
-            let wrong = |problem: String| ModelError::file(&self.source.file.path, problem);
+            let wrong = |problem: String| refused(&self.source.file.path, problem);
             let chunk: Vec<&Input> = indices.iter().map(|index| &inputs[*index]).collect();
             let batch = if self.engine.at_once() || feeder.fixed_batch.is_some() { plan } else { chunk.len() };
             let said = |problem: String| wrong(format!("cannot be computed by {}: {problem}", self.about.runtime));
@@ -228,7 +227,7 @@ impl OnnxModel {
         let classes = answers.first().map_or(self.about.classes, |(classes, _)| *classes);
         if let Some((other, _)) = answers.iter().find(|(other, _)| *other != classes) {
             let problem = format!("gives {classes} scores for some inputs and {other} for others");
-            return Err(ModelError::file(&self.source.file.path, problem));
+            return Err(refused(&self.source.file.path, problem));
         }
         let mut values = vec![0.0; inputs.len() * classes];
         for ((_, indices), (_, answer)) in jobs.iter().zip(&answers) {
@@ -281,7 +280,7 @@ impl Model for OnnxModel {
         let scores = self.answers(inputs)?;
         match scores.classes == self.about.classes {
             true => Ok(scores),
-            false => Err(ModelError::file(
+            false => Err(refused(
                 &self.source.file.path,
                 format!(
                     "gives {} scores for inputs of this size, but {} were expected",
@@ -312,7 +311,7 @@ impl Model for OnnxModel {
         let mut model = self.source.model.clone();
         model.graph.iter_mut().for_each(|graph| weights::write(graph, weights));
         let engine = self.source.engine(self.runtime, &model, true);
-        let engine = engine.map_err(|problem| ModelError::file(&self.source.file.path, problem))?;
+        let engine = engine.map_err(|problem| refused(&self.source.file.path, problem))?;
         Ok(Box::new(Self { source: self.source.clone(), runtime: self.runtime, engine, about: self.about.clone() }))
     }
 }

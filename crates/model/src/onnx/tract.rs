@@ -10,18 +10,19 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
 use tract_onnx::pb::type_proto::Value as Type;
 use tract_onnx::pb::{GraphProto, ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
+use tract_onnx::tract_hir::infer::Factoid;
 
 use super::engine::{Answer, Engine};
 use super::feed::{Feed, Values};
-use super::file::one_line;
+use super::file::{node_name, one_line};
+use super::graph::visit_nodes;
 use super::weights;
 
 /// The version that `Cargo.toml` asks for.
 const VERSION: &str = "tract 0.23.9";
 
 /// The most bytes that one tensor of a plan may need.
-const MOST_BYTES: usize = 1 << 33;
+const MOST_BYTES: usize = 1 << 32;
 
 /// Plans that are kept; texts of many lengths would make one for each.
 const KEPT: usize = 64;
@@ -31,6 +32,8 @@ type Plan = Arc<TypedRunnableModel>;
 /// A graph that tract has read, and its plans by the shapes of their inputs.
 pub(super) struct Tract {
     parsed: InferenceModel,
+    /// What maxima and minima are taken of, by name.
+    maxima: Vec<String>,
     /// Whether numbers of 16 or 64 bits were made ones of 32.
     converted: bool,
     plans: Mutex<HashMap<Vec<Vec<usize>>, Plan>>,
@@ -42,12 +45,25 @@ impl Tract {
         // Names of lengths may be expressions; plans are made for lengths that are known, so that nobody need read them.
         model.graph.iter_mut().for_each(forget_names);
         let converted = model.graph.as_mut().is_some_and(to_single);
+        let graph = model.graph.as_ref().ok_or("it has no graph")?;
+        let extreme = graph.node.iter().filter(|node| matches!(node.op_type.as_str(), "ReduceMax" | "ReduceMin"));
+        let maxima = extreme.filter_map(|node| node.input.first().cloned()).collect();
+        let onnx = onnx();
+        let mut unknown = None;
+        visit_nodes(graph, &mut |node| {
+            if !onnx.op_register.0.contains_key(&node.op_type) {
+                unknown = Some(format!("it does not have the op {}", node_name(node)));
+            }
+        });
+        if let Some(unknown) = unknown {
+            return Err(unknown);
+        }
         let parsed = quietly(|| {
-            let onnx = onnx().with_ignore_value_info(true).with_ignore_output_types(true);
+            let onnx = onnx.with_ignore_value_info(true).with_ignore_output_types(true);
             let parsed = onnx.parse(&model, None)?;
             Ok(parsed.model)
         })?;
-        Ok(Self { parsed, converted, plans: Mutex::default() })
+        Ok(Self { parsed, maxima, converted, plans: Mutex::default() })
     }
 
     fn plan(&self, feeds: &[Feed]) -> Result<Plan, String> {
@@ -73,6 +89,14 @@ impl Tract {
             let feed = feed.ok_or_else(|| TractError::msg(format!("nothing is given to its input '{name}'")))?;
             let fact = InferenceFact::dt_shape(feed.values.datum_type(), &feed.shape);
             model.set_input_fact(index, fact)?;
+        }
+        if !self.maxima.is_empty() {
+            model.analyse(false)?;
+        }
+        for outlet in self.maxima.iter().filter_map(|name| model.find_outlet_label(name)) {
+            if model.outlet_fact(outlet)?.shape.dims().any(|length| length.concretize() == Some(0.to_dim())) {
+                return Err(TractError::msg("it has a maximum or minimum over nothing, which tract gets wrong"));
+            }
         }
         let typed = model.into_typed()?;
         check_typed(&typed)?;
@@ -152,7 +176,7 @@ impl Feed {
     }
 }
 
-/// Refuses what is known only when all shapes are: tensors that no memory holds, and maxima over nothing, which tract answers wrongly.
+/// Refuses tensors that no memory holds, which is known when all shapes are.
 fn check_typed(model: &TypedModel) -> TractResult<()> {
     for node in model.nodes() {
         for output in &node.outputs {
@@ -161,16 +185,7 @@ fn check_typed(model: &TypedModel) -> TractResult<()> {
                 lengths.iter().try_fold(output.fact.datum_type.size_of(), |bytes, length| bytes.checked_mul(*length));
             if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
                 return Err(TractError::msg(format!(
-                    "'{}' would need a tensor of shape {lengths:?}, which is too large",
-                    node.name
-                )));
-            }
-        }
-        if let Some(reduce) = node.op_as::<Reduce>() {
-            let nothing = model.node_input_facts(node.id)?.iter().any(|fact| fact.shape.volume() == 0.to_dim());
-            if nothing && matches!(reduce.reducer, Reducer::Max | Reducer::Min) {
-                return Err(TractError::msg(format!(
-                    "'{}' takes a maximum or minimum over nothing, which tract gets wrong",
+                    "'{}' would need a tensor of shape {lengths:?}, which is too large: try batch=1 after the path",
                     node.name
                 )));
             }
