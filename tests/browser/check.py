@@ -148,6 +148,13 @@ FILTERED = """(() => {
 
 LINKS = """[...document.querySelectorAll("a[href]")].map(link => link.href.baseVal ?? link.href).map(href => new URL(href, location).href)"""
 
+# Pictures of examples: shown ones that lead to none, and kept ones that cannot be decoded.
+PICTURES = """(async () => {
+    const lost = [...document.querySelectorAll("use")].map(use => use.getAttribute("href")).filter(href => !document.querySelector(href));
+    const decode = image => { const one = new Image(); one.src = image.getAttribute("href"); return one.decode().then(() => "", () => image.id); };
+    return [...lost, ...(await Promise.all([...document.querySelectorAll("image")].map(decode))).filter(id => id)];
+})()"""
+
 BRIGHTNESS = """(() => {
     const of = colour => { const [r, g, b] = colour.match(/[\\d.]+/g).map(Number); return (0.2126 * r + 0.7152 * g + 0.0722 * b) / 255; };
     const figure = document.querySelector("figure, section"), text = document.querySelector("figure svg.panel text");
@@ -199,7 +206,10 @@ def check(browser, page, shots):
     expect(not tall, f"desktop: cells of four lines: {tall[:3]}")
     mute = browser.evaluate("[...document.querySelectorAll('svg.panel')].filter(svg => svg.getAttribute('role') !== 'img' ||"
                             "!svg.getAttribute('aria-label') || !svg.querySelector('desc').textContent).length")
+    mute += browser.evaluate("[...document.querySelectorAll('.card svg')].filter(svg => !svg.getAttribute('aria-label')).length")
     expect(mute == 0, f"{mute} panels without alternative text")
+    broken = browser.evaluate(PICTURES)
+    expect(not broken, f"pictures that are not seen: {broken[:3]}")
     ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
     expect(len(ids) == len(set(ids)), "an id occurs twice")
     unsorted = browser.evaluate(SORTED)

@@ -158,11 +158,14 @@ fn images_have_curves_maps_and_overlays() {
         let grid = json!({"kind": "grid", "rows": 8, "columns": 8});
         let map = patches(3.0 * strength, [(3.0, 3.0), (5.0, 4.0)][place]);
         profiles.push(profile(model, &noise(1.0), grid.clone(), &map, &CLASSES));
+        profiles.push(profile(model, &noise(5.0), grid.clone(), &map, &CLASSES));
         profiles.push(profile(model, "patch-replace:size=4", grid, &map, &CLASSES));
         for (index, most) in [(3, true), (7, true), (11, false)] {
             picture(&folder.join(format!("examples/{index}.png")), index);
             let map = patches(if most { 0.9 } else { 0.05 }, (2.0, index as f64 / 2.0));
             let image = json!({"image": format!("examples/{index}.png")});
+            examples.push(with(example(model, &noise(5.0), most, index, &map), image.clone()));
+            // Of nudges that differ in a number, the largest has examples enough.
             examples.push(with(example(model, &noise(1.0), most, index, &map), image));
         }
     }
@@ -178,16 +181,14 @@ fn images_have_curves_maps_and_overlays() {
     summary["models"][1]["notes"] = json!(["The output is taken as probabilities: each row sums to 1."]);
     summary["notes"] = json!(["vit-small.onnx gives one class to 71 % of all inputs."]);
     let (names, page) = written(&folder, &summary, details(profiles, examples, vec![]));
-    for name in ["label", "label-curves", "l2-curves", "loss-curves", "accuracy-curves", "classes-label"] {
+    for name in ["label", "l2", "loss", "accuracy", "classes-label"] {
         assert!(names.iter().any(|known| known == name), "{name} in {names:?}");
     }
     assert!(names.contains(&"map-patch-noise-size-4-variance-1".to_string()), "{names:?}");
     // The head: question, warning before the answer, and the answer with its difference; the other two are not told apart.
-    assert!(
-        page.contains(
-            "<h1>How sensitive are 2 models to patch noise, patch replace, weight noise and corruption?</h1>"
-        )
-    );
+    assert!(page.contains(
+        "<h1>How sensitive are 2 models to patch noise, patch replacement, weight noise and corruption?</h1>"
+    ));
     assert!(page.contains("500 of 10000 images in cifar10:test, 10 classes"));
     let (warning, answer) = (page.find("gives one class to 71").unwrap(), page.find("paired difference 0.09").unwrap());
     assert!(warning < answer);
@@ -198,15 +199,15 @@ fn images_have_curves_maps_and_overlays() {
     assert!(page.contains("<td>resnet20-cifar10.onnx: more</td>") && page.contains("<td>cannot tell</td>"));
     assert!(page.contains("The output is taken as probabilities"));
     // Curves: variance spans 50 and more, so that powers of ten are on its axis; clean accuracy is at severity 0.
-    let curves = std::fs::read_to_string(folder.join("figures/label-curves.csv")).unwrap();
-    assert!(curves.contains("\"patch noise, size 4\",variance,label changes,vit-small.onnx,point,5,"), "{curves}");
-    let accuracy = std::fs::read_to_string(folder.join("figures/accuracy-curves.csv")).unwrap();
+    let curves = std::fs::read_to_string(folder.join("figures/label.csv")).unwrap();
+    assert!(curves.contains("\"Patch noise, size 4\",variance,label changes,vit-small.onnx,point,5,"), "{curves}");
+    let accuracy = std::fs::read_to_string(folder.join("figures/accuracy.csv")).unwrap();
     assert_eq!(accuracy.matches(",point,0,0.92,").count(), 3, "clean in each panel: {accuracy}");
     // Maps: one scale of colours for both models, up to the largest value of any.
     let map = std::fs::read_to_string(folder.join("figures/map-patch-noise-size-4-variance-1.csv")).unwrap();
     assert!(map.contains(",0.24\n") && map.contains(",0.09\n"), "{map}");
     let svg = std::fs::read_to_string(folder.join("figures/map-patch-noise-size-4-variance-1.svg")).unwrap();
-    assert_eq!(svg.matches("#fde725").count(), 1 + 0, "the brightest colour once: {}", svg.matches("#fde725").count());
+    assert_eq!(svg.matches("#fde725").count(), 1, "the brightest colour once");
     // Each picture is in the page once, and shown plain and under its map for both models.
     assert_eq!(page.matches("data:image/png;base64,").count(), 3);
     assert_eq!(page.matches("<use href=\"#picture-0\"").count(), 4);
@@ -229,10 +230,12 @@ fn texts_without_labels_have_a_profile_and_coloured_words() {
     let words_of = |by_site: &[f64], most: bool| {
         with(example(name, nudge, most, 4, by_site), json!({"words": words, "label": null, "predicted": "positive"}))
     };
-    let profile_by_end: Vec<f64> = (0..30).map(|site| 0.2 / (1.0 + f64::from(site))).collect();
+    let embedding = "embedding-noise:variance=15";
+    let profile_by_place: Vec<f64> = (0..30).map(|site| 0.2 / (1.0 + f64::from(site))).collect();
     let results = vec![
         result(name, nudge, "label", fraction(0.07, 0.01)),
         result(name, nudge, "total-variation", fraction(0.11, 0.01)),
+        result(name, embedding, "label", fraction(0.2, 0.01)),
         result(
             name,
             "typo",
@@ -240,21 +243,31 @@ fn texts_without_labels_have_a_profile_and_coloured_words() {
             json!({"value": 0.0, "std_error": 0.0, "ci95": [0.0, 0.0061], "note": "No change was seen."}),
         ),
     ];
-    let profiles = vec![profile(name, nudge, json!({"kind": "positions", "from_end": true}), &profile_by_end, &[])];
-    let examples = vec![words_of(&by_site, true), words_of(&by_site.map(|share| share / 50.0), false)];
+    let positions = |from_end: bool| json!({"kind": "positions", "from_end": from_end});
+    let profiles = vec![
+        profile(name, nudge, positions(false), &profile_by_place, &[]),
+        profile(name, embedding, positions(true), &profile_by_place, &[]),
+    ];
+    // Of tokens the last is the first site.
+    let tokens = with(example(name, embedding, true, 9, &[0.9, 0.1, 0.0]), json!({"words": ["10", "20", "30"]}));
+    let examples = vec![words_of(&by_site, true), words_of(&by_site.map(|share| share / 50.0), false), tokens];
     let summary = summary(vec![model(name, None)], inputs("texts", "reviews.tsv", 500, &[]), results, vec![]);
     let (names, page) = written(&folder, &summary, details(profiles, examples, vec![]));
-    assert_eq!(names, ["label", "total-variation", "profile-word-replace"]);
-    assert!(page.contains("<h1>How sensitive is bert to word replace and typo?</h1>"));
+    let profiles = ["profile-word-replace", "profile-embedding-noise-variance-15"];
+    assert_eq!(names, [&["label", "total-variation"][..], &profiles].concat());
+    assert!(page.contains("<h1>How sensitive is bert to word replacement, embedding noise and typos?</h1>"));
     assert!(page.contains("500 texts in reviews.tsv, without labels"));
     assert!(page.contains("none seen (less than 6.1·10<sup>−3</sup>)"), "an upper limit in the answer");
     assert!(page.contains("&lt; 0.0061") && page.contains("bert, typo: No change was seen."), "and in the table");
     // Words: colour by value, the largest bold, all told on hovering; what a text contains is no markup.
-    assert!(page.contains("<span style=\"--t:1.000\" title=\"0.8000\"><b>wonderful</b></span>"));
+    assert!(page.contains("<span style=\"--t:1.000\" title=\"0.800\"><b>wonderful</b></span>"));
     assert!(page.contains("title=\"0\">&lt;b&gt;the&lt;/b&gt;</span>"));
-    assert!(page.contains("Most: “wonderful” 0.8000, “thin” 0.4000, “but” 0.2000."));
+    assert!(page.contains("Most: “wonderful” 0.800, “thin” 0.400, “but” 0.200."));
     let profile = std::fs::read_to_string(folder.join("figures/profile-word-replace.csv")).unwrap();
+    assert!(profile.contains(",point,1,0.1,"), "counted from the beginning: {profile}");
+    let profile = std::fs::read_to_string(folder.join("figures/profile-embedding-noise-variance-15.csv")).unwrap();
     assert!(profile.contains(",point,-1,0.1,"), "counted from the end: {profile}");
+    assert!(page.contains("title=\"0.900\"><b>30</b></span>") && page.contains("Most: “30” 0.900, “20” 0.100."));
     assert!(!page.contains("id=\"classes-"));
 }
 
@@ -291,7 +304,7 @@ fn features_are_ranked() {
         ranked.find(&format!(">a column with quite a long name {name}<")).unwrap_or_else(|| panic!("{name}"))
     };
     assert!(at("32") < at("33") && at("33") < at("31") && at("1") < at("0"), "by what is felt");
-    assert!(page.contains("a column with quite a long name 32 = 48 0.5000"), "an example names its largest");
+    assert!(page.contains("a column with quite a long name 32 = 48 0.500"), "an example names its largest");
     let drawn = std::fs::read_to_string(folder.join("figures/features-feature-noise-scale-0.1.csv")).unwrap();
     assert!(drawn.contains(",linear,point,0.5,"), "{drawn}");
     assert_eq!(drawn.lines().filter(|line| line.contains(",point,")).count(), 60);
@@ -332,12 +345,26 @@ fn bits_are_exact() {
         vec![boolean("parity.onnx", 4, 1.0), boolean("half.onnx", 2, 0.5)],
     );
     let (names, page) = written(&folder, &summary, details);
-    assert_eq!(names, ["label", "boolean", "profile-flip"]);
+    assert_eq!(names, ["label", "boolean"]);
     assert!(page.contains("<b>parity.onnx</b> 1.000 (exact)"));
     assert_eq!(page.matches("<span class=\"i\">exact</span>").count(), 2);
     let figure = std::fs::read_to_string(folder.join("figures/boolean.csv")).unwrap();
     assert!(figure.contains("Weight by degree,degree,Fourier weight,parity.onnx,point,4,1,"), "{figure}");
     assert!(figure.contains("Strings by sensitivity,sensitivity,strings,half.onnx,point,2,16,"), "{figure}");
+
+    // Of bits that were sampled there is a profile, and no Boolean function.
+    let sampled = place(temporary.path(), "measure/bits-sampled");
+    let results = ["a", "b"].map(|name| result(name, "bit-flip", "label", fraction(0.3, 0.02))).into();
+    let same = json!({"value": 0.0, "std_error": 0.0, "ci95": [0.0, 0.0]});
+    let differences = vec![difference("b", "a", "bit-flip", "label", same)];
+    let about = inputs("bits", "bits:64", 500, &[]);
+    let begun = self::summary(vec![model("a", None), model("b", None)], about, results, differences);
+    let profiles = ["a", "b"].map(|name| profile(name, "bit-flip", bits.clone(), &[0.1, 0.5, 0.3], &[])).into();
+    let (names, page) = written(&sampled, &begun, self::details(profiles, vec![], vec![]));
+    assert_eq!(names, ["label", "profile-bit-flip"]);
+    assert!(page.contains("<h1>How sensitive are 2 models to bit flips?</h1>") && page.contains("the same, exactly"));
+    let figure = std::fs::read_to_string(sampled.join("figures/profile-bit-flip.csv")).unwrap();
+    assert!(figure.contains(",b,point,2,0.5,"), "the second bit: {figure}");
 }
 
 #[test]
@@ -365,10 +392,10 @@ fn nineteen_corruptions_stand_beside_clean_inputs() {
     let all = models.iter().map(|name| model(name, Some(0.93))).collect();
     let summary = summary(all, inputs("images", "photos", 500, &CLASSES), results, differences);
     let (names, page) = written(&folder, &summary, None);
-    assert_eq!(names, ["corruption-accuracy"]);
+    assert_eq!(names, ["accuracy-corruption"]);
     assert!(page.contains("Accuracy under 19 kinds of corruption"));
     assert!(page.contains("inputs as they are"));
-    let figure = std::fs::read_to_string(folder.join("figures/corruption-accuracy.csv")).unwrap();
+    let figure = std::fs::read_to_string(folder.join("figures/accuracy-corruption.csv")).unwrap();
     assert_eq!(figure.lines().filter(|line| line.contains(",point,")).count(), 4 * 20, "19 and clean");
     assert_eq!(figure.matches(",resnet44,point,0.93,19.").count(), 1, "clean is at the top: {figure}");
     assert!(page.contains("highest for <b>vit-base-patch16-224</b>") && page.contains("lowest for <b>resnet20</b>"));

@@ -89,7 +89,7 @@ fn value_on(axis: &Axis, value: f64, otherwise: &str) -> String {
 }
 
 /// A number in four digits.
-pub fn short(value: f64) -> String {
+fn short(value: f64) -> String {
     plain(&number(value)).replace('\u{2212}', "-").trim_end_matches(".000").to_string()
 }
 

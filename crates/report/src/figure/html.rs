@@ -102,7 +102,8 @@ impl Figure {
         // Beside its neighbours it leaves out what they share: the room for that, in percent of its width.
         let share = |again: bool, room: f64| if again { format!("{:.1}%", -100.0 * room / width) } else { "0".into() };
         let (up, down) = (share(title_again, TOP - TOP_UNTITLED), share(x_again, BOTTOM - BOTTOM_UNLABELLED));
-        let name = Some(&panel.title).filter(|title| !title.is_empty()).unwrap_or(&panel.y.label);
+        let texts = [&panel.title, &panel.y.label, &panel.x.label];
+        let name = texts.into_iter().find(|text| !text.is_empty()).map_or("", String::as_str);
         format!(
             "<svg class=\"panel {class}\" style=\"--up:{up};--down:{down}\" viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"{}\" aria-describedby=\"{id}-d\" \
              font-size=\"13\" fill=\"{}\"><desc id=\"{id}-d\">{}</desc>{}</svg>",

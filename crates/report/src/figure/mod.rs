@@ -11,7 +11,6 @@ pub mod png;
 use pudica_statistics::Mean;
 
 pub use axis::{Axis, Scale};
-pub use data::short;
 
 /// A figure: panels in rows, one legend above them, one line of small print below.
 #[derive(Clone, Debug, Default)]

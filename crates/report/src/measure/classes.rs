@@ -11,8 +11,8 @@ use crate::figure::{Figure, Height, Panel};
 use crate::findings::{Cell, Drawn, Table, head};
 use crate::sweep::different;
 
-/// Panels at most; the table has all nudges.
-const MOST_PANELS: usize = 8;
+/// Nudges at most: of five severities of nineteen corruptions nobody reads every class.
+const MOST_NUDGES: usize = 8;
 
 /// A figure and a table for each response that has classes: as a rule there is one.
 pub fn parts(found: &Found) -> Vec<Part> {
@@ -33,7 +33,8 @@ pub fn parts(found: &Found) -> Vec<Part> {
     responses.into_iter().flat_map(|response| by_class(found, response, &of(response))).collect()
 }
 
-fn by_class(found: &Found, response: &str, nudges: &[&(&str, Vec<&SiteProfile>)]) -> [Part; 2] {
+fn by_class(found: &Found, response: &str, all: &[&(&str, Vec<&SiteProfile>)]) -> [Part; 2] {
+    let nudges = &all[..all.len().min(MOST_NUDGES)];
     let words = of_response(response);
     let classes = different(
         nudges.iter().flat_map(|(_, profiles)| profiles).flat_map(|one| &one.by_class).map(|one| one.0.as_str()),
@@ -49,11 +50,14 @@ fn by_class(found: &Found, response: &str, nudges: &[&(&str, Vec<&SiteProfile>)]
             drawn.iter().map(|class| (class.to_string(), values(class))).collect();
         names(found, &cut(&nudge_title(found, nudge), 40), &words, &rows)
     };
-    let panels: Vec<Panel> = nudges.iter().take(MOST_PANELS).map(panel).collect();
+    let panels: Vec<Panel> = nudges.iter().map(panel).collect();
     let mut caption =
         format!("{} Bars are 95 % intervals over the inputs of a class. Each panel has its own scale.", words.meaning);
-    if drawn.len() < classes.len() || panels.len() < nudges.len() {
-        caption += " Classes and nudges that have no room here are in the table.";
+    if drawn.len() < classes.len() {
+        caption += &format!(" The first {} of {} classes; the table below has all.", drawn.len(), classes.len());
+    }
+    if nudges.len() < all.len() {
+        caption += &format!(" The first {} of {} nudges; details.json has all.", nudges.len(), all.len());
     }
     let figure = Figure {
         columns: panels.len().min(2),

@@ -7,22 +7,21 @@ use pudica_measure::results::{Example, Sites};
 use super::Part;
 use super::found::Found;
 use super::head::nudge_title;
+use super::marks::brief;
 use super::pictures::{Picture, Pictures};
 use super::sites::ends;
 use super::words::{Words, of_response};
+use crate::figure::ColourBar;
 use crate::figure::colour::viridis;
-use crate::figure::{ColourBar, short};
 use crate::findings::{Cell, Table, head};
 use crate::typeset::escape;
 
 /// Places that are told in words below an example.
 const TOLD: usize = 3;
 
-/// The examples of a nudge, of one response.
+/// The examples of a nudge.
 pub fn parts(found: &Found, nudge: &str, pictures: &Pictures) -> Vec<Part> {
     let own: Vec<&Example> = found.details.examples.iter().filter(|example| example.nudge == nudge).collect();
-    let shown = found.responses().into_iter().find(|response| own.iter().any(|one| one.response == *response));
-    let own: Vec<&Example> = own.into_iter().filter(|one| Some(one.response.as_str()) == shown).collect();
     let Some(first) = own.first() else { return Vec::new() };
     let examples = Examples {
         found,
@@ -96,14 +95,16 @@ impl Examples<'_> {
             for (site, value) in one.by_site.iter().enumerate() {
                 let _ = write!(
                     cells,
-                    "<rect x=\"{:.3}\" y=\"{:.3}\" width=\"{:.3}\" height=\"{:.3}\" fill=\"{}\" fill-opacity=\"0.62\"><title>{}: {}</title></rect>",
+                    "<rect x=\"{:.3}\" y=\"{:.3}\" width=\"{:.3}\" height=\"{:.3}\" fill=\"{}\" fill-opacity=\"{:.2}\"><title>{}: {}</title></rect>",
                     (site % columns) as f64 * wide / columns as f64,
                     (site / columns) as f64 * high / rows as f64,
                     wide / columns as f64,
                     high / rows as f64,
                     viridis(self.part(*value)),
+                    // What is hardly felt leaves the picture as it is.
+                    0.2 + 0.5 * self.part(*value),
                     place(site),
-                    short(*value)
+                    brief(*value)
                 );
             }
             let svg = |label: &str, inside: &str| {
@@ -124,11 +125,17 @@ impl Examples<'_> {
     }
 
     fn texts(&self) -> String {
+        let profiles = self.found.profiles(self.nudge);
+        let from_end = profiles.iter().any(|profile| profile.sites == Sites::Positions { from_end: true });
+        // The word of a site and the site of a word: sites may be counted from the last word.
+        let other =
+            |one: &Example, place: usize| if from_end { one.words.len().checked_sub(place + 1) } else { Some(place) };
         let draw = |one: &Example| {
             let largest_value = one.by_site.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let mut text = String::new();
-            for (site, word) in one.words.iter().enumerate() {
-                let Some(value) = one.by_site.get(site).filter(|value| value.is_finite()) else {
+            for (place, word) in one.words.iter().enumerate() {
+                let value = other(one, place).and_then(|site| one.by_site.get(site)).filter(|value| value.is_finite());
+                let Some(value) = value else {
                     let _ = write!(text, "{} ", escape(word));
                     continue;
                 };
@@ -140,10 +147,11 @@ impl Examples<'_> {
                     text,
                     "<span style=\"--t:{:.3}\" title=\"{}\">{word}</span> ",
                     self.part(*value),
-                    escape(&short(*value))
+                    escape(&brief(*value))
                 );
             }
-            let word = |site: usize| format!("“{}”", one.words.get(site).map_or("", String::as_str));
+            let word = |site: usize| other(one, site).and_then(|place| one.words.get(place));
+            let word = |site: usize| format!("“{}”", word(site).map_or("", String::as_str));
             let largest = largest(one, word);
             let largest = if largest.is_empty() { largest } else { format!(" Most: {}.", escape(&largest)) };
             format!("<div class=\"card\"><p class=\"words\">{text}</p>{}</div>", self.told(one, &largest))
@@ -164,7 +172,7 @@ impl Examples<'_> {
         format!(
             "<p>{class}. {} <b>{}</b>.{more} <span class=\"i\">{}</span></p>",
             escape(&self.words.title),
-            escape(&short(one.value)),
+            escape(&brief(one.value)),
             escape(&one.name)
         )
     }
@@ -204,6 +212,6 @@ fn largest(one: &Example, place: impl Fn(usize) -> String) -> String {
     let mut sites: Vec<(usize, f64)> =
         one.by_site.iter().copied().enumerate().filter(|(_, value)| *value > 0.0).collect();
     sites.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let told = sites.iter().take(TOLD).map(|(site, value)| format!("{} {}", place(*site), short(*value)));
+    let told = sites.iter().take(TOLD).map(|(site, value)| format!("{} {}", place(*site), brief(*value)));
     told.collect::<Vec<_>>().join(", ")
 }

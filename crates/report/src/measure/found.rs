@@ -1,6 +1,6 @@
 //! What was measured, in the order it is shown: models as they were named, nudges and responses as they were asked for.
 
-use pudica_measure::results::{Details, Measured, SiteProfile, Summary, Value};
+use pudica_measure::results::{Details, Example, Measured, SiteProfile, Summary, Value};
 
 use super::words;
 use crate::figure::Style;
@@ -96,6 +96,31 @@ impl Found {
             own.iter().find(|profile| profile.model == model && Some(profile.response.as_str()) == shown).copied()
         };
         self.models().filter_map(of).collect()
+    }
+
+    /// Leaves only the examples that are shown: of nudges that differ in a number, those of the largest; of one response; so many for each
+    /// model that they are seen on one screen.
+    pub fn choose_examples(&mut self) {
+        let each = if self.summary.models.len() > 2 { 3 } else { 6 };
+        let families = self.responses().into_iter().flat_map(|response| self.families(response));
+        let largest: Vec<String> =
+            families.filter_map(|family| family.members.last().map(|(_, nudge)| nudge.to_string())).collect();
+        let responses: Vec<String> = self.responses().into_iter().map(String::from).collect();
+        let all = std::mem::take(&mut self.details.examples);
+        let response_of = |nudge: &str| {
+            let has = |response: &&String| all.iter().any(|one| one.nudge == nudge && one.response == **response);
+            responses.iter().find(has)
+        };
+        let mut chosen: Vec<Example> = Vec::new();
+        for one in &all {
+            let alike =
+                |other: &&Example| (&other.model, &other.nudge, other.most) == (&one.model, &one.nudge, one.most);
+            let is_shown = largest.contains(&one.nudge) && response_of(&one.nudge) == Some(&one.response);
+            if is_shown && chosen.iter().filter(alike).count() < each {
+                chosen.push(one.clone());
+            }
+        }
+        self.details.examples = chosen;
     }
 
     /// The nudges whose answers were compared in this way; those that differ in one number are together.

@@ -6,6 +6,7 @@ use super::Part;
 use super::found::{Family, Found, interval};
 use super::words::{self, listed, of_response};
 use crate::findings::{Cell, Table, counted, head as heads, number};
+use crate::plot::capitalised;
 use crate::sweep::different;
 use crate::typeset::{escape, html};
 
@@ -22,7 +23,7 @@ pub fn question(found: &Found) -> String {
     };
     let mut kinds: Vec<String> = different(found.summary.results.iter().map(|result| result.kind.as_str()))
         .into_iter()
-        .map(|kind| kind.replace(['-', '_'], " "))
+        .map(words::of_kind)
         .collect();
     if kinds.is_empty() {
         return format!("How sensitive {who}?");
@@ -76,9 +77,6 @@ fn inputs(found: &Found) -> String {
 
 /// A sentence for each nudge; of those that differ in a number, for the largest.
 fn answer(found: &Found) -> String {
-    let Some(first) = found.responses().first().copied() else {
-        return "<p class=\"about\">Nothing is measured yet.</p>".into();
-    };
     let mut said = Vec::new();
     let mut nudges: Vec<&str> = Vec::new();
     for response in found.responses() {
@@ -95,10 +93,11 @@ fn answer(found: &Found) -> String {
         said.push(format!("{} below.", counted(more, "more nudge")));
     }
     match &said[..] {
+        [] => "<p class=\"about\">Nothing is measured yet.</p>".into(),
         [only] => format!("<p class=\"about\">{only}</p>"),
         all => {
             let items: String = all.iter().map(|sentence| format!("<li>{sentence}</li>")).collect();
-            format!("<p class=\"about\">By {}, with 95&nbsp;% intervals:</p><ul>{items}</ul>", of_response(first).name)
+            format!("<p class=\"about\">With 95&nbsp;% intervals over inputs:</p><ul>{items}</ul>")
         }
     }
 }
@@ -147,7 +146,15 @@ pub fn tells(difference: &Value) -> bool {
 fn said(value: &Value) -> String {
     let text = match interval(value) {
         Some((0.0, high)) if value.value == 0.0 => format!("none seen (less than {})", number(high)),
-        Some((low, high)) => format!("{} [{}, {}]", number(value.value), number(low), number(high)),
+        Some((low, high)) => {
+            // Two digits of what is not known are enough.
+            let decimals = 1 - ((high - low) / 2.0).log10().floor() as i32;
+            let write = |value: f64| match decimals {
+                0..=5 => format!("{value:.*}", decimals as usize).replace('-', "−"),
+                _ => number(value),
+            };
+            format!("{} [{}, {}]", write(value.value), write(low), write(high))
+        }
         None => number(value.value),
     };
     html(&text)
@@ -190,8 +197,9 @@ pub fn models(found: &Found) -> Vec<Part> {
     [Part::Table(table)].into_iter().chain(notes).collect()
 }
 
-/// The title of a nudge: its parameters as the user wrote them say more than words do where there are several.
+/// A nudge as a title.
 pub fn nudge_title(found: &Found, nudge: &str) -> String {
     let result = found.summary.results.iter().find(|result| result.nudge == nudge);
-    result.map_or_else(|| nudge.into(), |result| words::of_nudge(&result.kind, &result.parameters, None))
+    let title = |result: &Measured| capitalised(&words::of_nudge(&result.kind, &result.parameters, None));
+    result.map_or_else(|| nudge.into(), title)
 }

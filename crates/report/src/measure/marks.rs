@@ -3,7 +3,7 @@
 use pudica_measure::results::Value;
 
 use super::found::{Found, interval};
-use super::words::{Words, cut};
+use super::words::{Words, shortened};
 use crate::figure::{Axis, Figure, Height, Mark, Panel, Point, Style};
 use crate::findings::Drawn;
 
@@ -59,10 +59,8 @@ pub fn names(found: &Found, title: &str, words: &Words, rows: &[(String, Vec<Opt
         let value = |(row, (name, values)): (usize, &(String, Vec<Option<Value>>))| {
             let value = (*values.get(place)?)?;
             let ends = interval(&value);
-            let range = ends.map_or(String::new(), |(low, high)| {
-                format!(" [{}, {}]", crate::figure::short(low), crate::figure::short(high))
-            });
-            let label = format!("{model}, {name}: {}{range}", crate::figure::short(value.value));
+            let range = ends.map_or(String::new(), |(low, high)| format!(" [{}, {}]", brief(low), brief(high)));
+            let label = format!("{model}, {name}: {}{range}", brief(value.value));
             Some((Point::new(value.value, down(row) + beside, label), ends))
         };
         let values: Vec<(Point, Option<(f64, f64)>)> = rows.iter().enumerate().filter_map(value).collect();
@@ -71,7 +69,7 @@ pub fn names(found: &Found, title: &str, words: &Words, rows: &[(String, Vec<Opt
         marks.push(Mark::points(values.into_iter().map(|(point, _)| point), style.faint(1.0).sized(4.0)));
     }
     let values = rows.iter().flat_map(|(_, values)| values).flatten().copied();
-    let named = rows.iter().enumerate().map(|(row, (name, _))| (down(row), cut(name, LETTERS)));
+    let named = rows.iter().enumerate().map(|(row, (name, _))| (down(row), shortened(name, LETTERS)));
     let y = Axis { names: named.collect(), ..Axis::linear("").within(-0.6, rows.len() as f64 - 0.4) };
     Panel { title: title.into(), x: axis(words, &words.name, values), y, marks }
 }
@@ -89,6 +87,16 @@ pub fn list(
     let height = Height::Names(rows.len());
     let figure = Figure { panels, columns: 1, height, legend: found.legend(), ..Figure::default() };
     Drawn::new(file, title, caption, "", figure)
+}
+
+/// A number in three digits, for hovering and below examples.
+pub fn brief(value: f64) -> String {
+    let size = value.abs();
+    match (1e-4..1e4).contains(&size) {
+        true => format!("{value:.*}", (2 - size.log10().floor() as i32).clamp(0, 6) as usize),
+        false if size == 0.0 => "0".into(),
+        false => format!("{value:.2e}"),
+    }
 }
 
 /// A text as part of a file's name.

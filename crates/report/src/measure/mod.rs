@@ -47,7 +47,8 @@ pub fn write_measure(folder: &Path) -> Result<MeasureReport> {
     // A measurement that was stopped early has no details yet.
     let details = folder.join("details.json");
     let details = if details.exists() { read(&details)? } else { pudica_measure::results::Details::default() };
-    let found = Found { summary, details };
+    let mut found = Found { summary, details };
+    found.choose_examples();
     write_table(folder, "results", &table::of(&found.summary.results))?;
     let pictures = Pictures::read(folder, &found.details.examples);
     let parts = parts(&found, &pictures);

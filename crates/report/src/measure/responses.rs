@@ -1,16 +1,16 @@
 //! One response to all nudges: a table of all models, the differences between them, points with intervals, and curves where a nudge has
 //! several sizes.
 
-use pudica_measure::results::{Difference, Value};
+use pudica_measure::results::{Difference, Measured};
 
 use super::Part;
 use super::found::{Family, Found};
 use super::head::{cell, tells};
 use super::marks::{axis, curve, dots, file_name, list, point};
-use super::words::{Words, cut, of_response};
+use super::words::{Words, cut, of_kind as of_kind_of_nudge, of_response};
 use crate::figure::{Axis, Figure, Mark, Panel, Point};
 use crate::findings::{Cell, Drawn, Table, head};
-use crate::plot::spans_decades;
+use crate::plot::{capitalised, spans_decades};
 use crate::sweep::different;
 
 /// More nudges of one kind than this are a list.
@@ -24,15 +24,22 @@ pub fn parts(found: &Found, response: &str) -> Vec<Part> {
     let families = found.families(response);
     let mut parts = vec![Part::Table(values(found, response, &words))];
     parts.extend(differences(found, response, &words).map(Part::Table));
-    let (curves, single): (Vec<&Family>, Vec<&Family>) = families.iter().partition(|family| family.along.is_some());
-    let kinds = different(single.iter().map(|family| family.kind));
-    let of_kind =
-        |kind: &str| -> Vec<&Family> { single.iter().filter(|family| family.kind == kind).copied().collect() };
+    let kinds = different(families.iter().map(|family| family.kind));
+    let of_kind = |kind: &str| -> Vec<&Family> { families.iter().filter(|family| family.kind == kind).collect() };
     let (many, few): (Vec<&str>, Vec<&str>) = kinds.into_iter().partition(|kind| of_kind(kind).len() > FEW);
     let few: Vec<&Family> = few.into_iter().flat_map(of_kind).collect();
-    parts.extend(panels(found, response, &words, &few).map(Part::Figure));
-    parts.extend(many.into_iter().map(|kind| Part::Figure(listed(found, response, &words, kind, &of_kind(kind)))));
-    parts.extend(along(found, response, &words, &curves).map(Part::Figure));
+    if !few.is_empty() {
+        parts.push(Part::Figure(panels(found, response, &words, &words.title, &few, &file_name(response))));
+    }
+    for kind in many {
+        let own = of_kind(kind);
+        let title = format!("{} under {} kinds of {}", words.title, own.len(), of_kind_of_nudge(kind));
+        let file = format!("{}-{}", file_name(response), file_name(kind));
+        parts.push(Part::Figure(match own.iter().all(|family| family.along.is_none()) {
+            true => listed(found, response, &words, &title, &own, &file),
+            false => panels(found, response, &words, &title, &own, &file),
+        }));
+    }
     parts
 }
 
@@ -49,7 +56,7 @@ fn values(found: &Found, response: &str, words: &Words) -> Table {
     }
     for nudge in nudges {
         let results: Vec<_> = found.models().map(|model| found.result(model, nudge, response)).collect();
-        let value = |result: &Option<&pudica_measure::results::Measured>| {
+        let value = |result: &Option<&Measured>| {
             result.map_or(Cell::Missing, |result| {
                 cell(Some(result.found)).marked(if result.exact { "exact" } else { "" })
             })
@@ -75,6 +82,7 @@ fn differences(found: &Found, response: &str, words: &Words) -> Option<Table> {
     let own: Vec<&Difference> = found.summary.differences.iter().filter(|one| one.response == response).collect();
     let row = |one: &&Difference| -> Vec<Cell> {
         let verdict = match (tells(&one.found), one.found.value > 0.0) {
+            _ if one.found.ci95 == Some([0.0, 0.0]) => "the same, exactly".to_string(),
             (false, _) => "cannot tell".to_string(),
             (true, true) => format!("{}: more", one.model),
             (true, false) => format!("{}: less", one.model),
@@ -96,33 +104,20 @@ fn differences(found: &Found, response: &str, words: &Words) -> Option<Table> {
     })
 }
 
-/// The value of each model, a panel for each nudge.
-fn panels(found: &Found, response: &str, words: &Words, families: &[&Family]) -> Option<Drawn> {
-    let names = found.short_models();
-    let panel = |family: &&Family| {
-        let (_, nudge) = family.members.first()?;
-        let values: Vec<(usize, &str, Value)> = found
-            .models()
-            .enumerate()
-            .filter_map(|(place, model)| Some((place, model, found.result(model, nudge, response)?.found)))
-            .collect();
-        let styles: Vec<_> = found.styles().map(|(_, style)| style).collect();
-        let marks = values
-            .iter()
-            .flat_map(|(place, model, value)| dots(vec![point(*place as f64, value, model)], styles[*place].clone()));
-        let y = axis(words, &words.name, values.iter().map(|(.., value)| *value));
-        let x = Axis::linear("").named(&names);
-        Some(Panel { title: cut(&family.title, TITLE), x, y, marks: marks.collect() })
+/// A panel for each family of nudges: the value of each model, or curves where there are several sizes.
+fn panels(found: &Found, response: &str, words: &Words, title: &str, families: &[&Family], file: &str) -> Drawn {
+    let panel = |family: &&Family| match family.along {
+        None => values_of_models(found, response, words, family),
+        Some(name) => along(found, response, words, family, name),
     };
-    let panels: Vec<Panel> = families.iter().filter_map(panel).collect();
-    let columns = panels.len().clamp(1, 3);
+    let panels: Vec<Panel> = families.iter().map(panel).collect();
+    let columns = if panels.len() > FEW { 4 } else { panels.len().clamp(1, 3) };
     let mut figure = Figure { panels, columns, legend: found.legend(), ..Figure::default() };
     // One panel alone would be as wide as the page.
     widen(&mut figure);
-    (!families.is_empty()).then(|| {
-        let caption = format!("{} Bars are 95 % intervals over inputs. Each panel has its own scale.", words.meaning);
-        Drawn::new(&file_name(response), &words.title, caption.trim(), "", figure)
-    })
+    let several = if families.len() > 1 { " Each panel has its own scale." } else { "" };
+    let caption = format!("{} Bars and bands are 95 % intervals over inputs.{several}", words.meaning);
+    Drawn::new(file, title, caption.trim(), "", figure)
 }
 
 /// Puts an empty panel beside one that is alone.
@@ -134,61 +129,61 @@ pub fn widen(figure: &mut Figure) {
     }
 }
 
+/// One nudge: its value for each model, side by side.
+fn values_of_models(found: &Found, response: &str, words: &Words, family: &Family) -> Panel {
+    let nudge = family.members.first().map_or("", |(_, nudge)| *nudge);
+    let mut marks = Vec::new();
+    let mut values = Vec::new();
+    for (place, (model, style)) in found.styles().enumerate() {
+        let Some(result) = found.result(model, nudge, response) else { continue };
+        values.push(result.found);
+        marks.extend(dots(vec![point(place as f64, &result.found, model)], style));
+    }
+    let x = Axis::linear("").named(&found.short_models());
+    Panel { title: capitalised(&cut(&family.title, TITLE)), x, y: axis(words, &words.name, values.into_iter()), marks }
+}
+
+/// Nudges that differ in a number: a curve along it for each model.
+fn along(found: &Found, response: &str, words: &Words, family: &Family, name: &str) -> Panel {
+    // Severity 0 is the input as it is.
+    let from_clean = response == "accuracy" && name == "severity";
+    let clean = |model: &str| {
+        let own = found.summary.models.iter().find(|one| one.about.name == model)?;
+        own.clean_accuracy.map(|value| point(0.0, &value, &format!("{model}, clean"))).filter(|_| from_clean)
+    };
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut values = Vec::new();
+    for (model, style) in found.styles() {
+        let measured = family.members.iter().filter_map(|(x, nudge)| {
+            let value = found.result(model, nudge, response)?.found;
+            values.push(value);
+            Some(point(*x, &value, model))
+        });
+        let points: Vec<Point> = measured.collect();
+        marks.extend(curve(clean(model).into_iter().chain(points).collect(), style));
+    }
+    let numbers: Vec<f64> = family.members.iter().map(|(x, _)| *x).collect();
+    let label = name.replace(['-', '_'], " ");
+    let x = match (spans_decades(&numbers, 50.0), numbers.iter().all(|x| x.fract() == 0.0)) {
+        (true, _) => Axis::log(&label),
+        (false, true) if from_clean => Axis::whole(&format!("{label}, 0 is clean")),
+        (false, true) => Axis::whole(&label),
+        (false, false) => Axis::linear(&label),
+    };
+    Panel { title: capitalised(&cut(&family.title, TITLE)), x, y: axis(words, &words.name, values.into_iter()), marks }
+}
+
 /// Many nudges of one kind, such as all corruptions, below each other; accuracy beside that on clean inputs.
-fn listed(found: &Found, response: &str, words: &Words, kind: &str, families: &[&Family]) -> Drawn {
+fn listed(found: &Found, response: &str, words: &Words, title: &str, families: &[&Family], file: &str) -> Drawn {
     let row = |family: &&Family| {
-        let title = family.title.strip_prefix(kind).unwrap_or(&family.title).trim_start_matches([' ', ',']);
+        let kind = of_kind_of_nudge(family.kind);
+        let name = family.title.strip_prefix(&kind).unwrap_or(&family.title).trim_start_matches([' ', ',']);
         let value = |model| found.result(model, family.members[0].1, response).map(|result| result.found);
-        (title.to_string(), found.models().map(value).collect::<Vec<_>>())
+        (name.to_string(), found.models().map(value).collect::<Vec<_>>())
     };
     let clean = || found.summary.models.iter().map(|model| model.clean_accuracy).collect::<Vec<_>>();
     let clean = (response == "accuracy").then(|| ("clean".to_string(), clean()));
     let rows: Vec<_> = clean.into_iter().chain(families.iter().map(row)).collect();
-    let title = format!("{} under {} kinds of {}", words.title, families.len(), kind.replace('-', " "));
     let caption = format!("{} Bars are 95 % intervals over inputs.", words.meaning);
-    list(found, &format!("{}-{}", file_name(kind), file_name(response)), &title, &caption, words, &rows)
-}
-
-/// Curves along the number in which nudges differ, a panel for each family.
-fn along(found: &Found, response: &str, words: &Words, families: &[&Family]) -> Option<Drawn> {
-    let panel = |family: &&Family| {
-        let name = family.along?;
-        // Severity 0 is the input as it is.
-        let from_clean = response == "accuracy" && name == "severity";
-        let clean = |model: &str| {
-            let own = found.summary.models.iter().find(|one| one.about.name == model)?;
-            own.clean_accuracy.map(|value| point(0.0, &value, &format!("{model}, clean"))).filter(|_| from_clean)
-        };
-        let mut marks: Vec<Mark> = Vec::new();
-        let mut values = Vec::new();
-        for (model, style) in found.styles() {
-            let measured = family.members.iter().filter_map(|(x, nudge)| {
-                let value = found.result(model, nudge, response)?.found;
-                values.push(value);
-                Some(point(*x, &value, model))
-            });
-            let points: Vec<Point> = measured.collect();
-            marks.extend(curve(clean(model).into_iter().chain(points).collect(), style));
-        }
-        let numbers: Vec<f64> = family.members.iter().map(|(x, _)| *x).collect();
-        let label = name.replace(['-', '_'], " ");
-        let x = match (spans_decades(&numbers, 50.0), numbers.iter().all(|x| x.fract() == 0.0)) {
-            (true, _) => Axis::log(&label),
-            (false, true) if from_clean => Axis::whole(&format!("{label}, 0 is clean")),
-            (false, true) => Axis::whole(&label),
-            (false, false) => Axis::linear(&label),
-        };
-        Some(Panel { title: cut(&family.title, TITLE), x, y: axis(words, &words.name, values.into_iter()), marks })
-    };
-    let panels: Vec<Panel> = families.iter().filter_map(panel).collect();
-    let columns = if panels.len() > 6 { 4 } else { panels.len().clamp(1, 3) };
-    let mut figure = Figure { panels, columns, legend: found.legend(), ..Figure::default() };
-    widen(&mut figure);
-    (!families.is_empty()).then(|| {
-        let names: Vec<String> =
-            different(families.iter().filter_map(|family| family.along)).into_iter().map(String::from).collect();
-        let title = format!("{} against {}", words.title, super::words::listed(&names));
-        let caption = format!("{} Bands are 95 % intervals over inputs. Each panel has its own scale.", words.meaning);
-        Drawn::new(&format!("{}-curves", file_name(response)), &title, caption.trim(), "", figure)
-    })
+    list(found, file, title, &caption, words, &rows)
 }

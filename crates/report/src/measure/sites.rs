@@ -5,10 +5,10 @@ use pudica_measure::results::{SiteProfile, Sites, Value};
 use super::Part;
 use super::found::{Found, interval};
 use super::head::{cell, nudge_title};
-use super::marks::{MOST_NAMES, axis, curve, file_name, list, point};
+use super::marks::{MOST_NAMES, axis, brief, curve, file_name, list, point};
 use super::responses::widen;
 use super::words::{Words, of_response};
-use crate::figure::{Axis, ColourBar, Figure, Height, Panel, Point, short};
+use crate::figure::{Axis, ColourBar, Figure, Height, Panel, Point};
 use crate::findings::{Cell, Drawn, Table, head};
 
 /// What is known of the sites of a nudge, of one response: changes of labels where there are some.
@@ -26,6 +26,8 @@ pub fn parts(found: &Found, nudge: &str) -> Vec<Part> {
             let place = |site: usize| if *from_end { -(site as f64) } else { site as f64 };
             vec![Part::Figure(profile(found, &profiles, &words, (&title, "position", nudge), label, place))]
         }
+        // Of all strings there are the influences of the bits.
+        Sites::Bits if !found.details.boolean.is_empty() => Vec::new(),
         Sites::Bits => {
             vec![Part::Figure(profile(found, &profiles, &words, (&title, "bit", nudge), "bit", |bit| bit as f64 + 1.0))]
         }
@@ -40,9 +42,9 @@ fn maps(profiles: &[&SiteProfile], (rows, columns): (usize, usize), words: &Word
     let panel = |profile: &&SiteProfile| {
         let told = |(site, value): (usize, &Value)| {
             let range =
-                interval(value).map_or(String::new(), |(low, high)| format!(" [{}, {}]", short(low), short(high)));
+                interval(value).map_or(String::new(), |(low, high)| format!(" [{}, {}]", brief(low), brief(high)));
             let place = format!("row {}, column {}", site / columns.max(1), site % columns.max(1));
-            (value.value, format!("{}, {place}: {}{range}", profile.model, short(value.value)))
+            (value.value, format!("{}, {place}: {}{range}", profile.model, brief(value.value)))
         };
         let values: Vec<_> = profile.by_site.iter().enumerate().map(told).collect();
         Panel::map(&profile.model, columns, &values, ends)
@@ -61,7 +63,7 @@ fn maps(profiles: &[&SiteProfile], (rows, columns): (usize, usize), words: &Word
          interval.",
         words.meaning
     );
-    Drawn::new(&format!("map-{}", file_name(nudge)), &format!("Map of {title}"), &caption, "", figure)
+    Drawn::new(&format!("map-{}", file_name(nudge)), &format!("Map: {title}"), &caption, "", figure)
 }
 
 /// The ends of the colours for these values: 0, and the largest.

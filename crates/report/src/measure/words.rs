@@ -28,7 +28,11 @@ pub fn of_response(response: &str) -> Words {
             true,
         ),
         "l2" => ("shift of scores", "The length (L2) of the change of the scores.", false),
-        "margin" => ("loss of margin", "By how much the lead of the class given before falls.", false),
+        "margin" => (
+            "shrinking of the margin",
+            "By how much the score of the true class (without labels, of the class given before) falls towards the best other one.",
+            false,
+        ),
         "loss" => ("rise of the loss", "By how much the cross-entropy of the true class rises.", false),
         "accuracy" => ("accuracy", "The fraction of nudged inputs that are classified right.", true),
         "trace" => ("Hessian trace", "The trace of the Hessian of the loss in the weights.", false),
@@ -41,14 +45,34 @@ pub fn of_response(response: &str) -> Words {
     Words { title: capitalised(&name), name, meaning, is_fraction, is_inverse: response == "accuracy" }
 }
 
+/// A kind of nudge in a sentence: `patch-replace` is `patch replacement`.
+pub fn of_kind(kind: &str) -> String {
+    match kind {
+        "corruption" => "corruption".into(),
+        "fgsm" | "pgd" => kind.to_uppercase(),
+        "bit-flip" => "bit flips".into(),
+        "typo" => "typos".into(),
+        "word-delete" => "word deletion".into(),
+        "word-mask" => "word masking".into(),
+        "hessian" => "Hessian".into(),
+        kind => match kind.strip_suffix("-replace") {
+            Some(what) => format!("{} replacement", what.replace('-', " ")),
+            None => kind.replace(['-', '_', ':'], " "),
+        },
+    }
+}
+
 /// A nudge for a title: its kind, what it is given in words, and its numbers except that of the name `without`: `patch noise, size 4`.
 pub fn of_nudge(kind: &str, parameters: &Map<String, Value>, without: Option<&str>) -> String {
-    let mut title = kind.replace(['-', '_', ':'], " ");
+    let mut title = of_kind(kind);
     for text in parameters.values().filter_map(Value::as_str) {
         title += &format!(" {}", text.replace(['-', '_'], " "));
     }
-    for (name, value) in parameters.iter().filter(|(name, value)| !value.is_string() && Some(name.as_str()) != without)
-    {
+    // How often is no part of what is done.
+    let told = |(name, value): &(&String, &Value)| {
+        !value.is_string() && Some(name.as_str()) != without && name.as_str() != "draws"
+    };
+    for (name, value) in parameters.iter().filter(told) {
         title += &format!(", {} {value}", name.replace(['-', '_'], " "));
     }
     title
@@ -61,6 +85,16 @@ pub fn listed(names: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// A text of so many letters at most, its middle left out: names of columns often differ in their ends.
+pub fn shortened(text: &str, letters: usize) -> String {
+    let all: Vec<char> = text.chars().collect();
+    if all.len() <= letters {
+        return text.into();
+    }
+    let (first, last) = (letters / 2, (letters - 1) / 2);
+    all[..first].iter().chain(['…'].iter()).chain(&all[all.len() - last..]).collect()
 }
 
 /// A text of so many letters at most, its end cut.
@@ -80,8 +114,9 @@ mod tests {
     fn nudges_are_called_by_what_tells_them_apart() {
         let parameters = json!({"name": "gaussian-blur", "severity": 2, "draws": 5});
         let parameters = parameters.as_object().unwrap();
-        assert_eq!(of_nudge("corruption", parameters, None), "corruption gaussian blur, severity 2, draws 5");
-        assert_eq!(of_nudge("corruption", parameters, Some("severity")), "corruption gaussian blur, draws 5");
+        assert_eq!(of_nudge("corruption", parameters, None), "corruption gaussian blur, severity 2");
+        assert_eq!(of_nudge("corruption", parameters, Some("severity")), "corruption gaussian blur");
+        assert_eq!(of_nudge("word-replace", &Map::new(), None), "word replacement");
     }
 
     #[test]
@@ -95,5 +130,6 @@ mod tests {
         let names = ["a", "b", "c"].map(String::from);
         assert_eq!([0, 1, 2, 3].map(|count| listed(&names[..count])), ["", "a", "a and b", "a, b and c"]);
         assert_eq!((cut("abcdef", 6), cut("abcdefg", 6)), ("abcdef".into(), "abcde…".into()));
+        assert_eq!((shortened("abcdefg", 7), shortened("abcdefg", 6)), ("abcdefg".into(), "abc…fg".into()));
     }
 }
