@@ -264,10 +264,12 @@ fn what_outputs_are(chosen: Option<Outputs>, last: Option<&str>, scores: Option<
             Outputs::Logits,
             taken("logits", "they are logarithms of probabilities, which serve as such".into(), "probabilities"),
         ),
-        (Some(op), _) => {
-            (Outputs::Logits, taken("logits", format!("its last op is {op} and they do not sum to 1"), "probabilities"))
+        (last, _) => {
+            let many = scores.is_some_and(|scores| scores.classes > 1);
+            let reasons = [last.map(|op| format!("its last op is {op}")), many.then(|| "they do not sum to 1".into())];
+            let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+            (Outputs::Logits, taken("logits", reasons.join(" and "), "probabilities"))
         }
-        (None, _) => (Outputs::Logits, taken("logits", "they do not sum to 1".into(), "probabilities")),
     }
 }
 
