@@ -92,16 +92,23 @@ fn analysis(n: usize) {
 /// What each measure takes, beside the degree profile, which is the transform and little else.
 fn measures(n: usize) {
     let table = random_table(n);
-    let time = |measure: Measure| {
-        let request = Request { measures: Some(vec![measure]), ..Request::default() };
+    let time = |measure: Measure, p: Option<f64>| {
+        let request = Request { measures: Some(vec![measure]), p, ..Request::default() };
         let found = analyse(Subject::Table(Table::Boolean(table.clone())), &request, &mut |_, _| {});
         drop(black_box(found.unwrap_or_else(|error| panic!("{error}"))));
     };
     println!("\n{:<34} {:>12} {:>14} {:>8}", format!("measure, n={n}"), "ms", "transform, ms", "ratio");
-    for (measure, name) in Measure::ALL.iter().filter(|(measure, _)| !measure.needs_search()) {
-        let (own, transform) = medians(51, || time(*measure), || time(Measure::DegreeProfile));
+    let print = |name: &str, measure: Measure, p: Option<f64>| {
+        let (own, transform) = medians(51, || time(measure, p), || time(Measure::DegreeProfile, None));
         println!("{name:<34} {own:>12.2} {transform:>14.2} {:>8.2}", own / transform);
+    };
+    for (measure, name) in Measure::ALL.iter().filter(|(measure, _)| !measure.needs_search()) {
+        print(name, *measure, None);
     }
+    print("mean, influences at --p 0.3", Measure::Mean, Some(0.3));
+    let biased = || drop(black_box(Spectrum::biased(&table, 0.3)));
+    let (own, transform) = medians(51, biased, || time(Measure::DegreeProfile, None));
+    println!("{:<34} {own:>12.2} {transform:>14.2} {:>8.2}", "spectrum at p = 0.3", own / transform);
 }
 
 fn spectrum_against_boofun(n: usize, floor: f64, python: &str) {

@@ -1,6 +1,7 @@
 //! The p-biased measure: every bit is 1 with probability p, independently. All inputs with equally many ones weigh the same, so counts by
 //! the number of ones are enough.
 
+use crate::analysis::{Checks, SpectralMeasures};
 use crate::bits::LOW_VARIABLES;
 use crate::properties::{layers, used_words};
 use crate::simd::{Isa, Kernel, dispatch};
@@ -21,10 +22,15 @@ pub struct Biased {
     pub average_sensitivity: f64,
     /// Influence of x1, x2, ...: the probability that flipping this bit of x changes f; a quarter of it for values 0 and 1.
     pub influences: Vec<f64>,
+    /// Weights, norm, stability and largest coefficients of the spectrum in the basis that belongs to p, where they are asked for.
+    #[serde(flatten)]
+    pub spectral: SpectralMeasures,
+    /// Self-checks of that spectrum.
+    pub checks: Checks,
 }
 
 impl Biased {
-    /// Of a Boolean function, values as ±1 or as 0 and 1.
+    /// Of a Boolean function, values as ±1 or as 0 and 1; without its spectrum.
     pub fn of(table: &TruthTable, p: f64, zero_one: bool) -> Self {
         let n = table.variables();
         let counts = counts(table);
@@ -42,6 +48,8 @@ impl Biased {
             variance: factor * 4.0 * ones * (1.0 - ones),
             average_sensitivity: influences.iter().sum(),
             influences,
+            spectral: SpectralMeasures::default(),
+            checks: Checks::default(),
         }
     }
 }

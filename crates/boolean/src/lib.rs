@@ -17,6 +17,7 @@ pub mod analysis;
 pub mod atomic;
 mod autocorrelation;
 pub mod biased;
+mod biased_transform;
 pub mod bits;
 pub mod comparison;
 pub mod complexity;

@@ -1,5 +1,6 @@
 //! Fourier-Walsh spectra: f = sum over S of lambda_S chi_S, where chi_S(x) is the product of the signs of x_i, i in S.
 
+use crate::biased_transform::biased_transform;
 use crate::lanes::LANES;
 use crate::largest::{before, first_entries};
 use crate::memory::Array;
@@ -78,20 +79,34 @@ impl Spectrum {
         let negligible = table.epsilon() * largest * (n + 1) as f64;
         let mut sums = table.into_values();
         transform(&mut sums);
+        Ok(Self::of_sums(n, Convention::AsGiven, sums, negligible))
+    }
+
+    /// The spectrum of (-1)^f for bits that are 1 with probability `p`, in the basis of mean 0 and variance 1 that belongs to them (see
+    /// [`crate::biased_transform`]). Refuses what would not fit in memory.
+    pub fn biased(table: &TruthTable, p: f64) -> Result<Self> {
+        let n = table.variables();
+        check_size(n, size_of::<f64>())?;
+        let negligible = f64::EPSILON * (n + 1) as f64;
+        Ok(Self::of_sums(n, Convention::PlusMinus, biased_transform(table, p), negligible))
+    }
+
+    /// From coefficients times 2^n, of which those up to `negligible` count as zero for the degree.
+    fn of_sums(n: usize, convention: Convention, sums: Array<f64>, negligible: f64) -> Self {
         let scale = (0.5f64).powi(n as i32);
         let sums_by_degree = by_degree(&sums, n);
         let degree_profile = sums_by_degree.iter().map(|d| d.squares * scale * scale).collect();
         let spectral_norm = sums_by_degree.iter().map(|d| d.absolute).sum::<f64>() * scale;
         let degree = sums_by_degree.iter().rposition(|d| d.largest * scale > negligible).unwrap_or(0);
-        Ok(Self {
+        Self {
             n,
-            convention: Convention::AsGiven,
+            convention,
             coefficients: Coefficients::Real(sums),
             degree_profile,
             spectral_norm,
             degree,
             nonlinearity: None,
-        })
+        }
     }
 
     /// The same function with values in another convention: for f in {0,1}, (-1)^f = 1 - 2f.

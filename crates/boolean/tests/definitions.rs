@@ -67,6 +67,69 @@ fn the_whole_analysis_of_all_functions_of_at_most_three_variables() {
     }
 }
 
+/// The spectrum of biased bits, from sums over all inputs with their probabilities.
+#[test]
+fn the_biased_spectrum_of_all_functions_of_at_most_3_variables_and_random_ones_of_4_to_6() {
+    let small = (1..=3usize).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
+    let random = (4..=6).flat_map(|n| (0..8).map(move |seed| (n, random_truth(n, seed))));
+    for (n, truth) in small.chain(random) {
+        for (p, convention) in [(0.2, Convention::PlusMinus), (0.83, Convention::ZeroOne), (1.0, Convention::PlusMinus)]
+        {
+            check_biased(n, truth, p, convention);
+        }
+    }
+}
+
+fn random_truth(n: usize, seed: u64) -> u64 {
+    Named::Random(seed).boolean_at(n).unwrap().table().unwrap().words()[0]
+}
+
+fn check_biased(n: usize, truth: u64, p: f64, convention: Convention) {
+    let rows = 1u64 << n;
+    let zero_one = |row: u64| (truth >> row & 1) as f64;
+    let value = |row: u64| if convention == Convention::ZeroOne { zero_one(row) } else { 1.0 - 2.0 * zero_one(row) };
+    let one = |row: u64, bit: usize| row >> bit & 1 == 1;
+    let chance = |row: u64, bit: usize| if one(row, bit) { p } else { 1.0 - p };
+    let probability = |row: u64| (0..n).map(|bit| chance(row, bit)).product::<f64>();
+    // Of mean 0 and variance 1; what has probability 0 does not count.
+    let phi = |row: u64, bit: usize| match one(row, bit) {
+        _ if p == 0.0 || p == 1.0 => 0.0,
+        false => (p / (1.0 - p)).sqrt(),
+        true => -((1.0 - p) / p).sqrt(),
+    };
+    let phi_of = |set: u64, row: u64| (0..n).filter(|bit| one(set, *bit)).map(|bit| phi(row, bit)).product::<f64>();
+    let lambda = |set: u64| (0..rows).map(|row| probability(row) * value(row) * phi_of(set, row)).sum::<f64>();
+    let all: Vec<f64> = (0..rows).map(lambda).collect();
+
+    let rhos = vec![0.0, 0.4, 1.0];
+    let request = Request { convention, rhos, top: 64, p: Some(p), ..Request::default() };
+    let subject = Subject::Table(TruthTable::from_words(n, &[truth]).unwrap().into());
+    let found = analyse(subject, &request, &mut |_, _| {}).unwrap().biased.unwrap();
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "n={n} {truth:b} p={p} {convention:?}: {a} {b}");
+    for (degree, weight) in found.spectral.degree_profile.unwrap().iter().enumerate() {
+        let sets = (0..rows).filter(|set| set.count_ones() as usize == degree);
+        close(*weight, sets.map(|set| all[set as usize].powi(2)).sum());
+    }
+    close(found.spectral.spectral_norm.unwrap(), all.iter().map(|lambda| lambda.abs()).sum());
+    let mean_square: f64 = (0..rows).map(|row| probability(row) * value(row).powi(2)).sum();
+    close(all.iter().map(|lambda| lambda * lambda).sum(), mean_square);
+    close(found.spectral.spectral_weight_above.unwrap()[0], mean_square - all[0].powi(2));
+    // y is x with each bit drawn anew with probability 1 - rho.
+    for stability in found.spectral.noise_stability.unwrap() {
+        let rho = stability.rho;
+        let kept = |x: u64, y: u64, bit: usize| if one(x ^ y, bit) { 0.0 } else { rho };
+        let given = |x: u64, y: u64| (0..n).map(|bit| kept(x, y, bit) + (1.0 - rho) * chance(y, bit)).product::<f64>();
+        let pair = |x: u64, y: u64| probability(x) * given(x, y) * value(x) * value(y);
+        close(stability.value, (0..rows).map(|x| (0..rows).map(|y| pair(x, y)).sum::<f64>()).sum());
+    }
+    let told = found.spectral.top_coefficients.unwrap();
+    let set_of = |variables: &[usize]| variables.iter().map(|i| 1u64 << (n - i)).sum::<u64>();
+    told.iter().for_each(|coefficient| close(coefficient.value, all[set_of(&coefficient.variables) as usize]));
+    assert!(told.is_sorted_by(|a, b| a.value.abs() >= b.value.abs()));
+    assert_eq!(told.len(), all.iter().filter(|lambda| lambda.abs() > 1e-12).count());
+    assert!(found.checks.all().count() == 2 && found.checks.all().all(|(_, check)| check.holds));
+}
+
 fn check_analysis(n: usize, truth: u64, convention: Convention) {
     let rows = 1usize << n;
     let bit = |row: usize| truth >> row & 1 == 1;
@@ -92,7 +155,7 @@ fn check_analysis(n: usize, truth: u64, convention: Convention) {
     assert_eq!(found.chow_parameters.unwrap(), chow.collect::<Vec<_>>(), "{context}");
     let mut sizes: Vec<f64> = (0..rows).map(|set| lambda(set).abs()).filter(|size| *size > 0.0).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
-    let told = found.top_coefficients.unwrap();
+    let told = found.spectral.top_coefficients.unwrap();
     assert_eq!(told.iter().map(|coefficient| coefficient.value.abs()).collect::<Vec<_>>(), sizes, "{context}");
     for coefficient in told {
         let set = coefficient.variables.iter().map(|i| 1 << (n - i)).sum();

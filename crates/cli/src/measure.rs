@@ -8,7 +8,7 @@ use crate::{Ending, PROGRAM};
 use clap::Args;
 use pudica_lab::Stop;
 use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
-use pudica_measure::results::{Summary, Value};
+use pudica_measure::results::{BooleanDetail, Summary, Value};
 use pudica_measure::{Compared, Enough, InputSet, InputsRequest, Question, RESPONSES, open_model};
 use pudica_model::{Choices, Model, ModelRequest, Normalisation, Source, Takes};
 use std::error::Error;
@@ -217,10 +217,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
     let progress = Progress::new(false);
     let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
+    let report = pudica_report::write_measure(&folder)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&finding.summary)?);
     } else {
         print(&finding.summary);
+        finding.details.boolean.iter().for_each(print_boolean);
+        println!("\n  {}  {}", report.page.display(), seconds(finding.summary.seconds));
     }
     match (&finding.summary.problem, finding.stopped) {
         (_, true) => {
@@ -408,7 +411,16 @@ fn print(summary: &Summary) {
         println!("  (* the 95 % interval excludes 0)");
     }
     summary.notes.iter().for_each(|note| println!("note: {note}"));
-    println!("\n  {}", seconds(summary.seconds));
+}
+
+/// The function of bits that a model computes.
+fn print_boolean(found: &BooleanDetail) {
+    let numbers = |values: &[f64]| values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(" ");
+    println!("\n{} as a function of {} bits, exactly:", found.model, found.n);
+    println!("  average sensitivity  {}", number(found.average_sensitivity));
+    println!("  influences           {}", numbers(&found.influences));
+    println!("  weight by degree     {}", numbers(&found.degree_profile));
+    println!("  fraction of ones     {}", number(found.ones));
 }
 
 /// `0.34 [0.30, 0.38]`.

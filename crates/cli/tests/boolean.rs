@@ -181,6 +181,20 @@ fn restrictions_and_biased_bits() {
     let biased = &found["biased"];
     assert_eq!((&biased["p"], &biased["mean"]), (&0.25.into(), &0.4375.into())); // 1 - 0.75^2
     assert_eq!(biased["influences"], Value::from(vec![0.75 / 4.0; 2]));
+    // OR is 1 - (1 - x2) (1 - x3), and 1 - x is 0.75 + s phi with s^2 = 0.25 * 0.75.
+    let square = 0.1875;
+    let weights = [0.4375f64.powi(2), 2.0 * 0.75f64.powi(2) * square, square * square];
+    for (found, weight) in biased["degree_profile"].as_array().unwrap().iter().zip(weights) {
+        assert!((found.as_f64().unwrap() - weight).abs() < 1e-15, "{biased}");
+    }
+    assert_eq!(biased["top_coefficients"][3]["variables"], Value::from(vec![2, 3]));
+    assert!((biased["top_coefficients"][3]["value"].as_f64().unwrap() + square).abs() < 1e-15, "{biased}");
+    assert_eq!(
+        (&biased["checks"]["parseval"]["holds"], &biased["checks"]["eq17"]["holds"]),
+        (&true.into(), &true.into())
+    );
+    let only = json(&["or", "--n", "2", "--p", "0.25", "--measures", "noise_stability"]);
+    assert!(only["biased"]["degree_profile"].is_null() && only["biased"]["noise_stability"][0]["value"].is_f64());
     let table = String::from_utf8(pudica(&["x1 & x2 | x3", "--fix", "x1=1", "--csv"]).stdout).unwrap();
     assert!(table.lines().any(|line| line == "influences,x3,0.5,,"), "{table}");
     let page = String::from_utf8(pudica(&["x1 & x2 | x3", "--fix", "x1=1", "--p", "0.25"]).stdout).unwrap();
@@ -190,6 +204,8 @@ fn restrictions_and_biased_bits() {
         "x2 x3",
         "with bits 1 at p = 0.25",
         "f = 1 where x2 + x3 >= 1",
+        "largest coefficients at p = 0.25",
+        "degree profile at p = 0.25",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }

@@ -7,7 +7,6 @@ use std::time::Instant;
 use pudica_lab::store::{lock, read_json, write_json};
 use pudica_lab::{Error, Event, Observer, Outcome, Stop, Tally};
 use pudica_model::{Model, Takes};
-use pudica_probe::InputKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -45,6 +44,10 @@ pub struct Question {
 }
 
 impl Question {
+    fn material(&self, model: &dyn Model) -> Material<'_> {
+        make_material(&self.inputs, model, &self.channel_std, self.data.as_deref())
+    }
+
     /// The identity of all that decides the numbers, other than how many there are: a folder holds the answers to one question.
     pub fn identity(&self) -> String {
         let mut parts: Vec<String> = self.models.iter().map(|model| model.about().digest.clone()).collect();
@@ -190,16 +193,13 @@ fn check(question: &Question) -> MeasureResult<()> {
         return Err(MeasureError::Other("there is no model to measure".into()));
     };
     for setting in &question.nudges {
-        let material = material(question.inputs.about().kind, first.as_ref(), question);
+        setting.check(about)?;
+        let material = question.material(first.as_ref());
         if setting.kind.needs == Needs::Answers {
             setting.touching(&material)?;
         }
     }
     Ok(())
-}
-
-fn material<'a>(_: InputKind, model: &dyn Model, question: &'a Question) -> Material<'a> {
-    make_material(&question.inputs, model, &question.channel_std, question.data.as_deref())
 }
 
 fn make_material<'a>(
@@ -318,7 +318,7 @@ impl Expected {
         let inputs = question.inputs.about().count as f64;
         let mut of_model = inputs;
         if let Some(model) = question.models.first() {
-            let material = material(question.inputs.about().kind, model.as_ref(), question);
+            let material = question.material(model.as_ref());
             let case = crate::asked::cases(&question.inputs, 0..1)?;
             for setting in &question.nudges {
                 let draws = setting.draws()? as f64;

@@ -3,8 +3,11 @@
 //! [`open`] finds the door by what lies at a path: an ONNX file, a PyTorch checkpoint, a Hugging Face folder; or it starts a program.
 //! Networks of our own that somebody trained with `pudica run` come through `pudica_measure`, which knows run folders.
 
+mod checkpoint;
 mod error;
+mod hugging_face;
 mod input;
+pub mod native;
 pub mod onnx;
 mod program;
 mod request;
@@ -127,6 +130,8 @@ pub trait Model: Send {
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
         Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
+        Source::File(path) if hugging_face::is_folder(path) => hugging_face::open(path, &request.choices),
+        Source::File(path) if checkpoint::is_checkpoint(path) => checkpoint::open(path, &request.choices),
         Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
         Source::Program(command) => program::open(command, &request.choices),
     }

@@ -1,7 +1,7 @@
 //! Which model is meant, and how it is to be read.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pudica_boolean::did_you_mean;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ impl ModelRequest {
         let Some((path, settings)) = text.rsplit_once(':').filter(|(_, settings)| settings.contains('=')) else {
             return Ok(whole());
         };
-        if std::path::Path::new(text).exists() {
+        if Path::new(text).exists() {
             return Ok(whole());
         }
         let mut request = Self { source: Source::File(path.into()), choices: common.clone() };
@@ -123,6 +123,12 @@ impl ModelRequest {
 }
 
 impl Choices {
+    /// What a model at this path is called: as the user says, or by the last part of the path.
+    pub fn name_of(&self, path: &Path) -> String {
+        let last = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        self.name.clone().unwrap_or_else(last)
+    }
+
     /// Sets one of them by its name.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {

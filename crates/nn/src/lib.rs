@@ -36,7 +36,7 @@ mod weights;
 pub use adamw::{AdamW, AdamWConfig};
 pub use device::Device;
 pub use error::NnError;
-pub use layers::{LAYER_NORM_EPS, NormFactors};
+pub use layers::{LAYER_NORM_EPS, Nonlinearity, NormFactors};
 pub use network::{Architecture, Network, is_positional};
 pub use networks::{Embed, EncoderConfig, EncoderDecoderConfig, grokking, text, token_attention, vision};
 pub use noise::add_noise;

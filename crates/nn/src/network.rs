@@ -63,10 +63,10 @@ impl Architecture {
 }
 
 /// Whether a parameter is a positional embedding, which weight noise and norms leave out: `pos` and `..._pos` of our encoders,
-/// `pos_embedding` of vision transformers, `position_embeddings` of RoBERTa and `wpe` of GPT-2, at any depth of a network.
+/// `pos_embedding` and `pos_embed` of vision transformers, `position_embeddings` of RoBERTa and `wpe` of GPT-2, at any depth of a network.
 pub fn is_positional(name: &str) -> bool {
     let last = name.strip_suffix(".weight").unwrap_or(name).rsplit('.').next().unwrap_or(name);
-    matches!(last, "pos" | "pos_embedding" | "position_embeddings" | "wpe") || last.ends_with("_pos")
+    matches!(last, "pos" | "pos_embedding" | "pos_embed" | "position_embeddings" | "wpe") || last.ends_with("_pos")
 }
 
 /// A network with its weights on a device, for prediction.
@@ -178,8 +178,14 @@ mod tests {
 
     #[test]
     fn positional_embeddings_are_known_by_name() {
-        let positional =
-            ["pos.weight", "dec_pos.weight", "pos_embedding", "embeddings.position_embeddings.weight", "wpe.weight"];
+        let positional = [
+            "pos.weight",
+            "dec_pos.weight",
+            "pos_embedding",
+            "pos_embed",
+            "embeddings.position_embeddings.weight",
+            "wpe.weight",
+        ];
         assert!(positional.into_iter().all(is_positional));
         let others = ["tok.weight", "head.bias", "position", "layers.0.weight", "positions.weight", "cls_token"];
         assert!(!others.into_iter().any(is_positional));

@@ -96,6 +96,11 @@ impl ParamList {
         empty(&self.parameters)
     }
 
+    /// Names and shapes of the parameters, then of the buffers.
+    pub fn shapes(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        names_and_shapes(&self.parameters).chain(names_and_shapes(&self.buffers))
+    }
+
     /// Whether these weights are of the network's parameters.
     pub(crate) fn check(&self, weights: &Weights) -> Result<(), NnError> {
         weights.check_layout(names_and_shapes(&self.parameters))

@@ -15,9 +15,21 @@ const CLASSES: usize = 3;
 fn cases() -> Vec<(TextConfig, Golden)> {
     let (vocabulary, length, classes, dropout) = (VOCABULARY, LENGTH, CLASSES, 0.0);
     let roberta = |d, layers, heads, ff, attention| {
-        TextConfig::Roberta(RobertaConfig { vocabulary, length, d, layers, heads, ff, classes, dropout, attention })
+        TextConfig::Roberta(RobertaConfig {
+            vocabulary,
+            length,
+            d,
+            layers,
+            heads,
+            ff,
+            classes,
+            dropout,
+            attention,
+            ..RobertaConfig::default()
+        })
     };
-    let gpt2 = Gpt2Config { vocabulary, length, d: 8, layers: 2, heads: 2, ff: 12, classes, dropout };
+    let gpt2 =
+        Gpt2Config { vocabulary, length, d: 8, layers: 2, heads: 2, ff: 12, classes, dropout, ..Gpt2Config::default() };
     [
         ("roberta", roberta(8, 2, 2, 12, Attention::Softmax)),
         ("roberta-relu", roberta(6, 3, 3, 10, Attention::Relu)),

@@ -11,12 +11,33 @@ const LENGTH: usize = 11;
 fn networks(dropout: f64) -> [TextConfig; 4] {
     let (vocabulary, length, d, layers, heads, ff, classes) = (20, LENGTH, 12, 2, 3, 16, 2);
     let roberta = |attention| {
-        TextConfig::Roberta(RobertaConfig { vocabulary, length, d, layers, heads, ff, classes, dropout, attention })
+        TextConfig::Roberta(RobertaConfig {
+            vocabulary,
+            length,
+            d,
+            layers,
+            heads,
+            ff,
+            classes,
+            dropout,
+            attention,
+            ..RobertaConfig::default()
+        })
     };
     [
         roberta(Attention::Softmax),
         roberta(Attention::Relu),
-        TextConfig::Gpt2(Gpt2Config { vocabulary, length, d, layers, heads, ff, classes, dropout }),
+        TextConfig::Gpt2(Gpt2Config {
+            vocabulary,
+            length,
+            d,
+            layers,
+            heads,
+            ff,
+            classes,
+            dropout,
+            ..Gpt2Config::default()
+        }),
         TextConfig::Lstm(LstmConfig { vocabulary, length, d, layers, classes, dropout }),
     ]
 }

@@ -2,6 +2,8 @@
 //!
 //! [`write()`] works on any sweep folder, of any kind, finished or not, as often as wanted. Runs are read as tables (`run`, `group`,
 //! `sweep`); what an experiment shows is one function of `layouts`, and what was published stands in `published`.
+//!
+//! [`write_measure`] does the same for the folder of a `pudica measure`.
 
 mod claims;
 mod constant;
@@ -9,6 +11,7 @@ mod figure;
 mod findings;
 mod group;
 mod layouts;
+mod measure;
 mod page;
 mod plot;
 mod published;
@@ -27,6 +30,7 @@ use serde_json::{Value, json};
 
 pub use claims::{Claim, Decision};
 pub use layouts::layouts;
+pub use measure::{MeasureReport, write_measure};
 
 use findings::Drawn;
 use sweep::Sweep;
@@ -96,7 +100,7 @@ fn check(sweep: &Sweep, plots: &[Plot]) -> Result<()> {
 }
 
 /// Writes figures as SVG and PNG and their numbers as CSV under `folder`/figures; returns the SVGs.
-fn write_figures(folder: &Path, drawn: &[Drawn]) -> Result<Vec<PathBuf>> {
+fn write_figures<'a>(folder: &Path, drawn: impl IntoIterator<Item = &'a Drawn>) -> Result<Vec<PathBuf>> {
     let folder = folder.join("figures");
     std::fs::create_dir_all(&folder).map_err(io("create", &folder))?;
     let mut figures = Vec::new();

@@ -20,15 +20,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// The page of a sweep.
 pub fn of(sweep: &Sweep, findings: &Findings) -> String {
     let record = &sweep.record;
-    let mut page = String::new();
-    let _ = writeln!(
-        page,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>",
-        escape(&record.title),
-        font_faces()
-    );
+    let mut page = begin(&record.title);
     let _ = writeln!(
         page,
         "<header><p class=\"source\">{}</p><h1>{}</h1>{}<p><span class=\"badge {}\">{} scale</span> {}</p></header>",
@@ -39,8 +31,7 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
         escape(&record.scale),
         scale_words(sweep, &findings.scale)
     );
-    let counts = counts(sweep).into_iter().map(|(count, what)| format!("<div><b>{count}</b> {what}</div>"));
-    let _ = writeln!(page, "<div class=\"counts\">{}</div>", counts.collect::<String>());
+    page += &counted_boxes(counts(sweep));
     findings.figures.iter().for_each(|drawn| page += &figure(drawn, &findings.claims));
     page.extend(findings.tables.iter().map(Table::html));
     page += &problems(&sweep.runs);
@@ -52,13 +43,36 @@ pub fn of(sweep: &Sweep, findings: &Findings) -> String {
          were followed through training, curves.csv (a row per evaluation), both also as .parquet; <a href=\"summary.json\">summary.json</a> \
          (the statistics behind every figure and table); <a href=\"figures\">figures/</a> (SVG, PNG and the numbers as CSV); <a href=\"runs\">runs/</a> \
          (settings, metrics and weights of every run). Made by {}.</p><details><summary>The recipe</summary><pre>{}</pre></details></section>\n\
-         </main><script>{SCRIPT}</script></body></html>",
+         {}",
         settings(sweep).map(row).collect::<String>(),
         escape(&record.command),
         escape(&record.program),
-        escape(&record.recipe_text)
+        escape(&record.recipe_text),
+        end()
     );
     page
+}
+
+/// What every page begins with, up to its first word.
+pub fn begin(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>\n",
+        escape(title),
+        font_faces()
+    )
+}
+
+/// What every page ends with.
+pub fn end() -> String {
+    format!("</main><script>{SCRIPT}</script></body></html>\n")
+}
+
+/// Numbers below the head, and what each counts.
+pub fn counted_boxes(counts: impl IntoIterator<Item = (String, &'static str)>) -> String {
+    let boxes = counts.into_iter().map(|(count, what)| format!("<div><b>{count}</b> {what}</div>"));
+    format!("<div class=\"counts\">{}</div>\n", boxes.collect::<String>())
 }
 
 fn font_faces() -> String {
@@ -98,7 +112,7 @@ fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
 }
 
 /// A figure with its caption, and links to its files.
-fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
+pub fn figure(drawn: &Drawn, claims: &[Claim]) -> String {
     let file = escape(&drawn.file);
     let mut figure = format!(
         "<figure id=\"{file}\">{}<figcaption><b>{}.</b> {}",

@@ -227,7 +227,7 @@ fn colour_bar(runs: &[&Run], key: &str) -> Option<ColourBar> {
 }
 
 /// Whether numbers are better shown by powers of ten.
-fn spans_decades(values: &[f64], at_least: f64) -> bool {
+pub fn spans_decades(values: &[f64], at_least: f64) -> bool {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     low > 0.0 && high / low >= at_least

@@ -34,6 +34,8 @@ pub enum Cell {
         spread: Spread,
         /// The number of runs behind it, where that is to be said.
         runs: Option<usize>,
+        /// What else is said of it, in grey behind it: `exact`; empty as a rule.
+        mark: &'static str,
     },
     /// A text that leads somewhere, relative to the page.
     Link {
@@ -61,8 +63,22 @@ impl Cell {
         Cell::Link { text: label.into(), to: format!("runs/{id}/") }
     }
 
-    fn number(value: f64, spread: Spread, runs: Option<usize>) -> Cell {
-        if value.is_finite() { Cell::Number { value, spread, runs } } else { Cell::Missing }
+    /// A number; a dash where it is none.
+    pub fn number(value: f64, spread: Spread, runs: Option<usize>) -> Cell {
+        if value.is_finite() { Cell::Number { value, spread, runs, mark: "" } } else { Cell::Missing }
+    }
+
+    /// A number with its interval, where it has one.
+    pub fn within(value: f64, interval: Option<(f64, f64)>) -> Cell {
+        Cell::number(value, interval.map_or(Spread::None, |(low, high)| Spread::Interval(low, high)), None)
+    }
+
+    /// The same with a word behind it, if it is a number.
+    pub fn marked(mut self, word: &'static str) -> Cell {
+        if let Cell::Number { mark, .. } = &mut self {
+            *mark = word;
+        }
+        self
     }
 }
 
@@ -208,7 +224,7 @@ impl Format {
 }
 
 /// A whole number in groups of three digits from 10,000 on.
-fn grouped(digits: &str) -> String {
+pub fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     if digits.len() < 5 {
         return format!("{sign}{digits}");
@@ -289,7 +305,7 @@ impl Cell {
             Cell::Number { value: 0.0, spread: Spread::Interval(0.0, high), .. } => {
                 format!(" class=\"n\" data-v=\"0\">&lt; {}", html(&format.write(*high)))
             }
-            Cell::Number { value, spread, runs } => {
+            Cell::Number { value, spread, runs, mark } => {
                 let write = |value: f64| html(&format.write(value));
                 let spread = match spread {
                     Spread::None => String::new(),
@@ -299,7 +315,8 @@ impl Cell {
                     }
                 };
                 let runs = runs.filter(|_| tells_runs).map_or(String::new(), runs_html);
-                format!(" class=\"n\" data-v=\"{value}\">{}{spread}{runs}", write(*value))
+                let mark = if mark.is_empty() { String::new() } else { format!(" <span class=\"i\">{mark}</span>") };
+                format!(" class=\"n\" data-v=\"{value}\">{}{spread}{runs}{mark}", write(*value))
             }
         }
     }

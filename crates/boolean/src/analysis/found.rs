@@ -101,6 +101,21 @@ pub struct Coefficient {
     pub value: f64,
 }
 
+/// What is read off a spectrum, that of uniform bits or that of biased ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SpectralMeasures {
+    /// d_0, ..., d_n.
+    pub degree_profile: Option<Vec<f64>>,
+    /// Sum of |lambda_S|.
+    pub spectral_norm: Option<f64>,
+    /// Weight above degree 0, 1, ..., n.
+    pub spectral_weight_above: Option<Vec<f64>>,
+    /// Noise stability at each rho asked for.
+    pub noise_stability: Option<Vec<NoiseStability>>,
+    /// The coefficients largest in size, as many as asked for.
+    pub top_coefficients: Option<Vec<Coefficient>>,
+}
+
 /// The average sensitivity in both conventions; squares of differences of 0 and 1 are a quarter of those of ±1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BothConventions {
@@ -145,18 +160,11 @@ pub struct Analysis {
     pub sensitivity_histogram: Option<Vec<u64>>,
     /// Degree of the multilinear polynomial.
     pub degree: Option<usize>,
-    /// d_0, ..., d_n.
-    pub degree_profile: Option<Vec<f64>>,
-    /// Sum of |lambda_S|.
-    pub spectral_norm: Option<f64>,
-    /// Weight above degree 0, 1, ..., n.
-    pub spectral_weight_above: Option<Vec<f64>>,
-    /// Noise stability at each rho asked for.
-    pub noise_stability: Option<Vec<NoiseStability>>,
+    /// Weights, norm, stability and largest coefficients.
+    #[serde(flatten)]
+    pub spectral: SpectralMeasures,
     /// The entropy of the squared coefficients (values ±1), in bits.
     pub fourier_entropy: Option<f64>,
-    /// The coefficients largest in size, as many as asked for.
-    pub top_coefficients: Option<Vec<Coefficient>>,
     /// Inputs on which f differs from the nearest affine function.
     pub nonlinearity: Option<u64>,
     /// The largest m such that m bits of the input tell nothing about f.

@@ -3,7 +3,7 @@
 mod found;
 mod request;
 
-pub use found::{Analysis, BothConventions, Check, Checks, Coefficient, NoiseStability, Quantity};
+pub use found::{Analysis, BothConventions, Check, Checks, Coefficient, NoiseStability, Quantity, SpectralMeasures};
 pub use request::{Measure, Method, Request, Subject};
 
 use crate::biased::Biased;
@@ -26,6 +26,8 @@ use std::time::Instant;
 /// What is smaller than this, beside the largest of its kind, is the rounding error of sums in f64. (Coefficients of Boolean functions
 /// are multiples of 2^-30.)
 const ROUNDING: f64 = 1e-13;
+const PARSEVAL: &str = "sum of squared coefficients = E[f^2] (Parseval)";
+
 /// Analyses `subject`. `progress` hears, while sampling, the inputs drawn so far and the half-width of the interval.
 pub fn analyse(subject: Subject, request: &Request, progress: &mut dyn FnMut(u64, f64)) -> Result<Analysis> {
     let started = Instant::now();
@@ -84,7 +86,7 @@ impl Analysis {
         self.variance = wants(Measure::Variance).then(|| Quantity::Exact(factor * 4.0 * *ones * (1.0 - *ones)));
         if request.wants_spectrum() {
             let spectrum = Spectrum::of(table)?.in_convention(self.convention);
-            self.spectral(&spectrum, request, if is_01 { *ones } else { 1.0 })?;
+            self.read_spectrum(&spectrum, request, if is_01 { *ones } else { 1.0 })?;
             let immunity = spectrum.correlation_immunity();
             let resiliency = if *ones == 0.5 { immunity.map(|order| order as i64) } else { Some(-1) };
             self.resiliency = resiliency.filter(|_| wants(Measure::Resiliency));
@@ -117,8 +119,28 @@ impl Analysis {
         if wants(Measure::AverageSensitivity) {
             self.average_sensitivity_by_convention = Some(BothConventions { pm1, zero_one: pm1 / 4.0 });
         }
-        self.biased = request.p.map(|p| Biased::of(table, p, is_01));
+        self.biased = request.p.map(|p| self.biased(table, p, request)).transpose()?;
         self.searched(table, request)
+    }
+
+    /// The same measures for bits that are 1 with probability `p`.
+    fn biased(&self, table: &TruthTable, p: f64, request: &Request) -> Result<Biased> {
+        let is_01 = self.convention == Convention::ZeroOne;
+        let mut biased = Biased::of(table, p, is_01);
+        if !request.wants(Measure::is_spectral) {
+            return Ok(biased);
+        }
+        let spectrum = match Spectrum::biased(table, p) {
+            Err(_) if request.measures.is_none() => return Ok(biased), // does not fit, and nobody asked for it
+            spectrum => spectrum?.in_convention(self.convention),
+        };
+        biased.spectral = SpectralMeasures::of(&spectrum, request, &self.names());
+        let mean_square = if is_01 { biased.mean } else { 1.0 };
+        biased.checks.parseval = Some(Check::equal(PARSEVAL, spectrum.sum_of_squares(), mean_square, 1e-9));
+        let claim = "4 p (1 - p) average sensitivity = sum of |S| lambda_S^2 (Eq. 17 for biased bits)";
+        let total_influence = 4.0 * p * (1.0 - p) * biased.average_sensitivity;
+        biased.checks.eq17 = Some(Check::equal(claim, total_influence, spectrum.average_sensitivity(), 1e-9));
+        Ok(biased)
     }
 
     /// What kind of function it is, and its polynomial over GF(2).
@@ -198,7 +220,7 @@ impl Analysis {
         self.max_sensitivity = request.wants_one(Measure::MaxSensitivity).then_some(sensitivity.max);
         self.sensitivity(sensitivity.influences, request);
         if request.wants_spectrum() {
-            self.spectral(&Spectrum::of_real(table)?, request, mean_square)?;
+            self.read_spectrum(&Spectrum::of_real(table)?, request, mean_square)?;
         }
         Ok(())
     }
@@ -211,25 +233,10 @@ impl Analysis {
         self.influences = request.wants_one(Measure::Influences).then_some(influences);
     }
 
-    fn spectral(&mut self, spectrum: &Spectrum, request: &Request, mean_square: f64) -> Result<()> {
+    fn read_spectrum(&mut self, spectrum: &Spectrum, request: &Request, mean_square: f64) -> Result<()> {
         let wants = |measure| request.wants_one(measure);
         self.degree = wants(Measure::Degree).then(|| spectrum.degree());
-        let least = ROUNDING * ROUNDING * spectrum.sum_of_squares();
-        let profile = || spectrum.degree_profile().iter().map(|&weight| if weight > least { weight } else { 0.0 });
-        self.degree_profile = wants(Measure::DegreeProfile).then(|| profile().collect());
-        self.spectral_norm = wants(Measure::SpectralNorm).then(|| spectrum.spectral_norm());
-        let above = || (0..=self.n).map(|k| profile().skip(k + 1).fold(0.0, |sum, weight| sum + weight)).collect();
-        self.spectral_weight_above = wants(Measure::SpectralWeightAbove).then(above);
-        let stability = |&rho: &f64| NoiseStability { rho, value: spectrum.noise_stability(rho) };
-        self.noise_stability = wants(Measure::NoiseStability).then(|| request.rhos.iter().map(stability).collect());
-        let names = self.names();
-        let coefficient = |(set, value)| Coefficient { variables: variables_of(set, &names).collect(), value };
-        let largest = || {
-            let found = spectrum.largest(request.top);
-            let least = ROUNDING * found.first().map_or(0.0, |(_, value)| value.abs());
-            found.into_iter().filter(|(_, value)| value.abs() > least).map(coefficient).collect()
-        };
-        self.top_coefficients = wants(Measure::TopCoefficients).then(largest);
+        self.spectral = SpectralMeasures::of(spectrum, request, &self.names());
         self.nonlinearity = spectrum.nonlinearity().filter(|_| wants(Measure::Nonlinearity));
         self.correlation_immunity = spectrum.correlation_immunity().filter(|_| wants(Measure::CorrelationImmunity));
         if wants(Measure::FourierEntropy) {
@@ -244,8 +251,7 @@ impl Analysis {
                 found => found?,
             };
         }
-        let claim = "sum of squared coefficients = E[f^2] (Parseval)";
-        self.checks.parseval = Some(Check::equal(claim, spectrum.sum_of_squares(), mean_square, 1e-9));
+        self.checks.parseval = Some(Check::equal(PARSEVAL, spectrum.sum_of_squares(), mean_square, 1e-9));
         self.spectral_average_sensitivity = Some(spectrum.average_sensitivity());
         match &request.spectrum_file {
             Some(path) => write_atomically(path, |file| npy::write_f64(file, 1 << self.n, spectrum.coefficients()))
@@ -299,5 +305,30 @@ impl Analysis {
         }
         self.precision_reached = Some(found.precise);
         Ok(())
+    }
+}
+
+impl SpectralMeasures {
+    /// Those that are asked for; `names` are those of the variables.
+    fn of(spectrum: &Spectrum, request: &Request, names: &[usize]) -> Self {
+        let wants = |measure| request.wants_one(measure);
+        let least = ROUNDING * ROUNDING * spectrum.sum_of_squares();
+        let profile = || spectrum.degree_profile().iter().map(|&weight| if weight > least { weight } else { 0.0 });
+        let above = |k: usize| profile().skip(k + 1).fold(0.0, |sum, weight| sum + weight);
+        let stability = |&rho: &f64| NoiseStability { rho, value: spectrum.noise_stability(rho) };
+        let coefficient = |(set, value)| Coefficient { variables: variables_of(set, names).collect(), value };
+        let largest = || {
+            let found = spectrum.largest(request.top);
+            let least = ROUNDING * found.first().map_or(0.0, |(_, value)| value.abs());
+            found.into_iter().filter(|(_, value)| value.abs() > least).map(coefficient).collect()
+        };
+        Self {
+            degree_profile: wants(Measure::DegreeProfile).then(|| profile().collect()),
+            spectral_norm: wants(Measure::SpectralNorm).then(|| spectrum.spectral_norm()),
+            spectral_weight_above: wants(Measure::SpectralWeightAbove)
+                .then(|| (0..=spectrum.variables()).map(above).collect()),
+            noise_stability: wants(Measure::NoiseStability).then(|| request.rhos.iter().map(stability).collect()),
+            top_coefficients: wants(Measure::TopCoefficients).then(largest),
+        }
     }
 }

@@ -94,19 +94,15 @@ measures! {
 impl Measure {
     pub(super) fn needs_spectrum(self) -> bool {
         use Measure::*;
-        matches!(
-            self,
-            Degree
-                | DegreeProfile
-                | SpectralNorm
-                | SpectralWeightAbove
-                | NoiseStability
-                | FourierEntropy
-                | TopCoefficients
-                | Nonlinearity
-                | CorrelationImmunity
-                | Resiliency
-        ) || self.needs_autocorrelation()
+        matches!(self, Degree | FourierEntropy | Nonlinearity | CorrelationImmunity | Resiliency)
+            || self.needs_autocorrelation()
+            || self.is_spectral()
+    }
+
+    /// Whether it is one of [`super::SpectralMeasures`], which biased bits have, too.
+    pub(super) fn is_spectral(self) -> bool {
+        use Measure::*;
+        matches!(self, DegreeProfile | SpectralNorm | SpectralWeightAbove | NoiseStability | TopCoefficients)
     }
 
     pub(super) fn needs_autocorrelation(self) -> bool {

@@ -1,6 +1,6 @@
 //! An analysis as CSV: one number per line, under the names of the JSON.
 
-use pudica_boolean::analysis::{Analysis, Quantity};
+use pudica_boolean::analysis::{Analysis, Quantity, SpectralMeasures};
 use pudica_boolean::comparison::Comparison;
 use std::fmt::Display;
 
@@ -19,17 +19,8 @@ pub fn print(analysis: &Analysis, comparison: Option<&Comparison>) {
     line("max_sensitivity_at_1", "", analysis.max_sensitivity_at_1);
     by_index("sensitivity_histogram", analysis.sensitivity_histogram.as_deref());
     line("degree", "", analysis.degree);
-    by_index("degree_profile", analysis.degree_profile.as_deref());
-    line("spectral_norm", "", analysis.spectral_norm);
-    by_index("spectral_weight_above", analysis.spectral_weight_above.as_deref());
-    for stability in analysis.noise_stability.iter().flatten() {
-        line("noise_stability", &format!("rho={}", stability.rho), Some(stability.value));
-    }
+    spectral(&analysis.spectral, "");
     line("fourier_entropy", "", analysis.fourier_entropy);
-    for coefficient in analysis.top_coefficients.iter().flatten() {
-        let set = coefficient.variables.iter().map(|i| format!("x{i}")).collect::<Vec<_>>().join(" ");
-        line("top_coefficients", &set, Some(coefficient.value));
-    }
     line("nonlinearity", "", analysis.nonlinearity);
     line("correlation_immunity", "", analysis.correlation_immunity);
     line("resiliency", "", analysis.resiliency);
@@ -70,6 +61,7 @@ pub fn print(analysis: &Analysis, comparison: Option<&Comparison>) {
         line("biased", "average_sensitivity", Some(biased.average_sensitivity));
         let influences = names.iter().zip(&biased.influences);
         influences.for_each(|(name, influence)| line("biased", &format!("influence x{name}"), Some(influence)));
+        spectral(&biased.spectral, "biased_");
     }
     if let Some(found) = comparison {
         line("versus", "distance", Some(found.distance));
@@ -77,6 +69,20 @@ pub fn print(analysis: &Analysis, comparison: Option<&Comparison>) {
         line("versus", "average_sensitivity", Some(found.average_sensitivities[1]));
         line("versus", "lemma21", Some(found.lemma21.rmse));
         line("versus", "lemma21_reversed", Some(found.lemma21_reversed.rmse));
+    }
+}
+
+/// What is read off a spectrum, under names that begin with `of`.
+fn spectral(found: &SpectralMeasures, of: &str) {
+    by_index(&format!("{of}degree_profile"), found.degree_profile.as_deref());
+    line(&format!("{of}spectral_norm"), "", found.spectral_norm);
+    by_index(&format!("{of}spectral_weight_above"), found.spectral_weight_above.as_deref());
+    for stability in found.noise_stability.iter().flatten() {
+        line(&format!("{of}noise_stability"), &format!("rho={}", stability.rho), Some(stability.value));
+    }
+    for coefficient in found.top_coefficients.iter().flatten() {
+        let set = coefficient.variables.iter().map(|i| format!("x{i}")).collect::<Vec<_>>().join(" ");
+        line(&format!("{of}top_coefficients"), &set, Some(coefficient.value));
     }
 }
 

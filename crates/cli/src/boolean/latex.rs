@@ -21,10 +21,20 @@ pub fn print(analysis: &Analysis, top: usize) {
     }
     println!(r"\bottomrule");
     println!(r"\end{{tabular}}");
-    if let Some(coefficients) = &analysis.top_coefficients {
-        let (relation, rest) = if coefficients.len() < top { ("=", "") } else { (r"\approx", r" + \cdots") };
-        println!("\n\\[ f(x) {relation} {}{rest} \\]", expansion(coefficients));
+    if let Some(coefficients) = &analysis.spectral.top_coefficients {
+        print_expansion(coefficients, top, r"\chi");
     }
+    if let Some(biased) = &analysis.biased
+        && let Some(coefficients) = &biased.spectral.top_coefficients
+    {
+        println!("\n% for bits that are 1 with probability {}", biased.p);
+        print_expansion(coefficients, top, r"\phi");
+    }
+}
+
+fn print_expansion(coefficients: &[Coefficient], top: usize, basis: &str) {
+    let (relation, rest) = if coefficients.len() < top { ("=", "") } else { (r"\approx", r" + \cdots") };
+    println!("\n\\[ f(x) {relation} {}{rest} \\]", expansion(coefficients, basis));
 }
 
 /// Names and numbers, as LaTeX.
@@ -42,7 +52,7 @@ fn rows(analysis: &Analysis) -> Vec<(String, String)> {
         (r"decision-tree depth $D(f)$", whole(analysis.decision_tree_depth)),
         (r"degree", whole(analysis.degree)),
         (r"degree over $\mathbb{F}_2$", whole(analysis.gf2_degree)),
-        (r"$\sum_S |\hat f(S)|$", real(analysis.spectral_norm)),
+        (r"$\sum_S |\hat f(S)|$", real(analysis.spectral.spectral_norm)),
         (r"Fourier entropy (bits)", real(analysis.fourier_entropy)),
         (r"nonlinearity", real(analysis.nonlinearity.map(|value| value as f64))),
         (r"correlation immunity", whole(analysis.correlation_immunity)),
@@ -60,11 +70,9 @@ fn rows(analysis: &Analysis) -> Vec<(String, String)> {
     ];
     let mut rows: Vec<(String, String)> =
         named.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect();
-    for stability in analysis.noise_stability.iter().flatten() {
-        rows.push((
-            format!(r"$\operatorname{{Stab}}_{{{}}}[f]$", stability.rho),
-            format!("${}$", scientific(stability.value)),
-        ));
+    let math = |value: f64| format!("${}$", scientific(value));
+    for stability in analysis.spectral.noise_stability.iter().flatten() {
+        rows.push((format!(r"$\operatorname{{Stab}}_{{{}}}[f]$", stability.rho), math(stability.value)));
     }
     if let Some(biased) = &analysis.biased {
         let p = biased.p;
@@ -73,7 +81,14 @@ fn rows(analysis: &Analysis) -> Vec<(String, String)> {
             (format!(r"$\operatorname{{Var}}_{{p = {p}}}[f]$"), biased.variance),
             (format!(r"average sensitivity at $p = {p}$"), biased.average_sensitivity),
         ] {
-            rows.push((name, format!("${}$", scientific(value))));
+            rows.push((name, math(value)));
+        }
+        if let Some(norm) = biased.spectral.spectral_norm {
+            rows.push((format!(r"$\sum_S |\hat f(S)|$ at $p = {p}$"), math(norm)));
+        }
+        for stability in biased.spectral.noise_stability.iter().flatten() {
+            let rho = stability.rho;
+            rows.push((format!(r"$\operatorname{{Stab}}_{{{rho}}}[f]$ at $p = {p}$"), math(stability.value)));
         }
     }
     if let Some(polynomial) = analysis.algebraic_normal_form.as_ref().and_then(|form| form.polynomial.as_ref()) {
@@ -107,12 +122,12 @@ fn scientific(value: f64) -> String {
     }
 }
 
-/// The sum of the coefficients with their characters.
-fn expansion(coefficients: &[Coefficient]) -> String {
+/// The sum of the coefficients with their basis functions.
+fn expansion(coefficients: &[Coefficient], basis: &str) -> String {
     sum_of(coefficients.iter().map(|Coefficient { variables, value }| {
         let set = variables.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(",");
-        let character = if set.is_empty() { String::new() } else { format!(r"\,\chi_{{\{{{set}\}}}}") };
-        (*value < 0.0, format!("{}{character}", scientific(value.abs())))
+        let function = if set.is_empty() { String::new() } else { format!(r"\,{basis}_{{\{{{set}\}}}}") };
+        (*value < 0.0, format!("{}{function}", scientific(value.abs())))
     }))
 }
 

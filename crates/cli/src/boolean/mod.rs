@@ -65,7 +65,8 @@ pub struct Arguments {
     /// How many of the largest coefficients to tell
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole::<usize>(1..=100_000))]
     top: usize,
-    /// Measure also with bits that are 1 with this probability, instead of 1/2
+    /// Measure also with bits that are 1 with this probability, instead of 1/2: mean, variance, influences, and the spectrum in the basis
+    /// that belongs to p
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     p: Option<f64>,
     /// Fix variables and analyse the function of the others: x3=1 or x3=1,x5=0

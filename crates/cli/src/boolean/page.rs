@@ -1,7 +1,7 @@
 //! An analysis as a page for people.
 
 use crate::text::{bar, grouped, number, seconds, sum_of};
-use pudica_boolean::analysis::{Analysis, Coefficient, Method, Quantity};
+use pudica_boolean::analysis::{Analysis, Coefficient, Method, NoiseStability, Quantity};
 use pudica_boolean::biased::Biased;
 use pudica_boolean::comparison::{Comparison, LowerBound};
 use pudica_boolean::linear_threshold::Weights;
@@ -83,10 +83,10 @@ pub fn print(analysis: &Analysis) {
     if let Some(value) = analysis.fourier_entropy {
         row("Fourier entropy", format!("{} bits   (of the distribution lambda_S^2, values ±1)", number(value)));
     }
-    if let Some(value) = analysis.spectral_norm {
+    if let Some(value) = analysis.spectral.spectral_norm {
         row("spectral norm", format!("{}   (sum of all |lambda_S|, values {})", number(value), values(analysis)));
     }
-    for stability in analysis.noise_stability.iter().flatten() {
+    for stability in analysis.spectral.noise_stability.iter().flatten() {
         let kept = number((1.0 + stability.rho) / 2.0);
         let meaning = format!("E[f(x) f(y)], each bit of y that of x with probability {kept}");
         row(&format!("noise stability, rho {}", stability.rho), format!("{}   ({meaning})", number(stability.value)));
@@ -102,6 +102,14 @@ pub fn print(analysis: &Analysis) {
         let Biased { p, mean, variance, average_sensitivity, .. } = biased;
         row(&format!("with bits 1 at p = {p}"), format!("mean {}, variance {}", number(*mean), number(*variance)));
         row("", format!("average sensitivity {}", number(*average_sensitivity)));
+        if let Some(norm) = biased.spectral.spectral_norm {
+            row("", format!("spectral norm {}", number(norm)));
+        }
+        for NoiseStability { rho, value } in biased.spectral.noise_stability.iter().flatten() {
+            let meaning = format!("each bit of y that of x with probability {rho}, else drawn anew");
+            let meaning = if *rho < 0.0 { "sum of rho^|S| lambda_S^2".into() } else { meaning };
+            row("", format!("noise stability at rho {rho}: {}   ({meaning})", number(*value)));
+        }
     }
     if analysis.precision_reached == Some(false) {
         row("note", "the time limit came before the precision asked for (--time-limit)".into());
@@ -113,19 +121,27 @@ pub fn print(analysis: &Analysis) {
         let influences: Vec<Quantity> = biased.influences.iter().map(|value| Quantity::Exact(*value)).collect();
         print_influences(&format!("influences at p = {}", biased.p), &influences, &analysis.names());
     }
-    if let Some(coefficients) = &analysis.top_coefficients {
-        print_coefficients(coefficients);
+    if let Some(coefficients) = &analysis.spectral.top_coefficients {
+        print_coefficients("largest coefficients", coefficients);
     }
     if let Some(histogram) = &analysis.sensitivity_histogram {
         let rows = histogram.iter().enumerate().map(|(s, &count)| (s.to_string(), count as f64, grouped(count)));
         print_bars("inputs by number of sensitive bits", rows);
     }
-    if let Some(profile) = &analysis.degree_profile {
-        let rows = profile.iter().enumerate().map(|(degree, &weight)| (degree.to_string(), weight, number(weight)));
-        print_bars("degree profile (spectral weight by degree)", rows);
+    if let Some(profile) = &analysis.spectral.degree_profile {
+        print_profile("degree profile (spectral weight by degree)", profile);
+    }
+    if let Some(Biased { p, spectral, .. }) = &analysis.biased {
+        if let Some(coefficients) = &spectral.top_coefficients {
+            print_coefficients(&format!("largest coefficients at p = {p}"), coefficients);
+        }
+        if let Some(profile) = &spectral.degree_profile {
+            print_profile(&format!("degree profile at p = {p}"), profile);
+        }
     }
     println!();
-    for (name, check) in analysis.checks.all() {
+    let of_biased = analysis.biased.iter().flat_map(|biased| biased.checks.all());
+    for (name, check) in analysis.checks.all().chain(of_biased) {
         let mark = if check.holds { "holds" } else { "FAILS" };
         println!("  check {name:<10} {mark}: {} ({} and {})", check.claim, number(check.left), number(check.right));
     }
@@ -237,11 +253,16 @@ fn print_influences(title: &str, influences: &[Quantity], names: &[usize]) {
     }
 }
 
-fn print_coefficients(coefficients: &[Coefficient]) {
+fn print_profile(title: &str, profile: &[f64]) {
+    let rows = profile.iter().enumerate().map(|(degree, &weight)| (degree.to_string(), weight, number(weight)));
+    print_bars(title, rows);
+}
+
+fn print_coefficients(title: &str, coefficients: &[Coefficient]) {
     if coefficients.is_empty() {
-        return row("largest coefficients", "none: the function is 0".into());
+        return row(title, "none: the function is 0".into());
     }
-    println!("\n  largest coefficients");
+    println!("\n  {title}");
     for Coefficient { variables: set, value } in coefficients {
         let set = if set.is_empty() { "constant".into() } else { variables(set) };
         println!("  {:>12}  {set}", number(*value));

@@ -4,18 +4,20 @@
 //! - [`read_mrpc`], [`read_qqp`], [`read_sst2`]: the files of GLUE; [`read_table`], [`visit_table`]: any file of named columns.
 //! - [`OwnTexts`]: a user's own files, with columns and labels of any names.
 //! - [`TextSet`]: the data sets known by name and where their files lie.
-//! - [`PairEncoder`]: from texts to the tokens of RoBERTa or GPT-2.
+//! - [`PairEncoder`]: from texts to the tokens of RoBERTa or GPT-2; [`FileTokeniser`]: to those of any `tokenizer.json`.
 //!
 //! Whatever is wrong with a file is told with its name, the line and the column.
 
 mod catalogue;
 mod encoder;
+mod file_tokeniser;
 mod glue;
 mod own;
 mod table;
 
 pub use catalogue::{LoadedTexts, TEXT_SETS, TextSet};
 pub use encoder::{Encoded, PairEncoder, Vocabulary};
+pub use file_tokeniser::FileTokeniser;
 pub use glue::{read_mrpc, read_qqp, read_sst2};
 pub use own::{MOST_CLASSES, OwnColumns, OwnTexts, USUAL_LABEL, text_places, usual_texts};
 pub use table::{Columns, Fields, place, read_table, the_columns, visit_table};

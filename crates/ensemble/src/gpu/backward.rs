@@ -1,8 +1,8 @@
 //! From the gradient of the outputs to those of the parameters, derived by hand.
 
-use super::buffers::{Activations, Gradients};
+use super::buffers::{Activations, Floats, Gradients};
 use super::cuda::{Grid, Matrix};
-use super::forward::{Inputs, Net, THREADS, int, long, pointer, tile_blocks};
+use super::forward::{Inputs, NARROW_STRINGS, Net, THREADS, int, long, pointer, tile_blocks};
 use super::shape::{Dims, LayerPlaces};
 use crate::EnsembleError;
 
@@ -14,6 +14,9 @@ const ENOUGH_PRODUCTS: usize = 512;
 
 /// Strings summed by one block of the attention's backward pass.
 const STRINGS_A_BLOCK: usize = 128;
+
+/// Positions that a block of attend_narrow_backward does: LINES in narrow.cu.
+const NARROW_LINES: usize = 8;
 
 /// Shared memory every GPU has for a block.
 const SHARED: usize = 48 << 10;
@@ -38,7 +41,10 @@ impl Net<'_> {
         let Dims { n, d, heads, ff, .. } = *dims;
         let m = dims.positions(0);
         let rows = b * m;
-        let attention = r * b.div_ceil(STRINGS_A_BLOCK) * m * heads * 4 * n;
+        let attention = match dims.is_narrow() {
+            true => r * n.div_ceil(NARROW_LINES) * dims.mixed() * d,
+            false => r * b.div_ceil(STRINGS_A_BLOCK) * m * heads * 4 * n,
+        };
         let tokens = |m: usize| r * b.div_ceil(strings_a_block(r, b, m)) * m * 3 * d;
         let tokens = tokens(m).max(tokens(1));
         let sums = |rows: usize, columns: usize| r * rows.div_ceil(rows_a_block(r, rows)) * columns;
@@ -114,8 +120,14 @@ impl Net<'_> {
             [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
         // The sums of after * norm1, where a kernel has made them already: parts for each replica.
         let mut along = (0, 0);
-        if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d) {
+        if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d)
+            && let Some(images) = &a.images
+        {
             let blocks = tile_blocks(rows);
+            let second = self.weight(inputs, weight2, ff).transposed();
+            self.prepare(images, (0, 0), second, (d, d), (d, d), r)?;
+            let first = Matrix::at(own.weight.at(), 0, d, ff * d).transposed();
+            self.prepare(images, (1, ff * d), first, (ff, ff), (ff, ff), r)?;
             self.cuda.count_flops((4 * r * rows * d * ff) as f64);
             self.cuda.launch(
                 "feed_forward_backward",
@@ -133,10 +145,11 @@ impl Net<'_> {
                     pointer(own.hidden.at()),
                     pointer(own.norm1.at()),
                     pointer(own.variance1.at()),
-                    pointer(own.weight.at()),
+                    pointer(images.halves.at()),
+                    long(images.stride),
+                    pointer(images.powers.at()),
                     pointer(inputs.parameters),
                     long(total),
-                    long(weight2),
                     long(scale1),
                     int(rows),
                 ],
@@ -204,9 +217,52 @@ impl Net<'_> {
     /// Layer 1: through the mixing to the tables, through the tables to the embeddings.
     fn table_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
-        let (r, b, m, width, mixed) =
-            (a.replicas, a.strings, self.dims.positions(0), self.dims.head_width(), self.dims.mixed());
-        let (rows, places) = (b * m, &self.places.layers[0]);
+        let (r, width, mixed, places) = (a.replicas, self.dims.head_width(), self.dims.mixed(), &self.places.layers[0]);
+        match &a.narrow {
+            Some(narrow) => self.narrow_backward(inputs, a, g, narrow)?,
+            None => self.mixed_backward(inputs, a, g)?,
+        }
+
+        let table = 2 * n * 3 * d;
+        for head in 0..heads {
+            let part = |of: u64, third: usize| Matrix::at(of, third * d + head * width, 3 * d, table);
+            let (qkv, grads) = (a.token_qkv.at(), g.token_qkv.at());
+            let values = Matrix::at(g.values.at(), head * 2 * n * d, d, mixed * d);
+            let out = self.weight(inputs, places.out_weight + head * width, d);
+            self.multiply((2 * n, width, d), 1.0, values, out, 0.0, part(grads, 2), r)?;
+            let out = Matrix::at(g.parameters.at(), places.out_weight + head * width, d, self.places.total);
+            self.multiply((d, width, 2 * n), 1.0, values.transposed(), part(qkv, 2), 0.0, out, r)?;
+            let scores = Matrix::at(g.scores.at(), head * 4 * n * n, 2 * n, heads * 4 * n * n);
+            let scale = self.score_scale();
+            self.multiply((2 * n, width, 2 * n), scale, scores, part(qkv, 1), 0.0, part(grads, 0), r)?;
+            self.multiply((2 * n, width, 2 * n), scale, scores.transposed(), part(qkv, 0), 0.0, part(grads, 1), r)?;
+        }
+        let qkv = Matrix::at(g.token_qkv.at(), 0, 3 * d, table);
+        let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
+        let weight = Matrix::at(g.parameters.at(), places.in_weight, d, self.places.total);
+        self.multiply((3 * d, d, 2 * n), 1.0, qkv.transposed(), tokens, 0.0, weight, r)?;
+        self.input_bias(g, g.token_qkv.at(), 2 * n, places.in_bias, r)?;
+        let tokens = Matrix::at(g.tokens.at(), 0, d, 2 * n * d);
+        self.multiply((2 * n, d, 3 * d), 1.0, qkv, self.weight(inputs, places.in_weight, d), 1.0, tokens, r)?;
+        self.cuda.launch(
+            "embed_backward",
+            self.elements(d, r, 0.0),
+            &[
+                pointer(g.tokens.at()),
+                pointer(g.parameters.at()),
+                long(self.places.total),
+                long(self.places.token),
+                long(self.places.position),
+                int(n),
+            ],
+        )
+    }
+
+    /// From the gradient of what attention adds to those of scores and values, through its weights for each string.
+    fn mixed_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, b, m, mixed) = (a.replicas, a.strings, self.dims.positions(0), self.dims.mixed());
+        let rows = b * m;
         let before = Matrix::at(g.layers[0].before.at(), 0, d, rows * d);
         let values = Matrix::at(a.values.at(), 0, d, mixed * d);
         self.multiply(
@@ -248,41 +304,47 @@ impl Net<'_> {
             "gather_scores",
             Grid { blocks: ((2 * n * heads) as u32, r as u32, 1), threads: 64, shared: 0, numbers: 0.0 },
             &[pointer(g.scores.at()), pointer(g.parts.at()), int(chunks), int(n), int(m)],
-        )?;
-
-        let table = 2 * n * 3 * d;
-        for head in 0..heads {
-            let part = |of: u64, third: usize| Matrix::at(of, third * d + head * width, 3 * d, table);
-            let (qkv, grads) = (a.token_qkv.at(), g.token_qkv.at());
-            let values = Matrix::at(g.values.at(), head * 2 * n * d, d, mixed * d);
-            let out = self.weight(inputs, places.out_weight + head * width, d);
-            self.multiply((2 * n, width, d), 1.0, values, out, 0.0, part(grads, 2), r)?;
-            let out = Matrix::at(g.parameters.at(), places.out_weight + head * width, d, self.places.total);
-            self.multiply((d, width, 2 * n), 1.0, values.transposed(), part(qkv, 2), 0.0, out, r)?;
-            let scores = Matrix::at(g.scores.at(), head * 4 * n * n, 2 * n, heads * 4 * n * n);
-            let scale = self.score_scale();
-            self.multiply((2 * n, width, 2 * n), scale, scores, part(qkv, 1), 0.0, part(grads, 0), r)?;
-            self.multiply((2 * n, width, 2 * n), scale, scores.transposed(), part(qkv, 0), 0.0, part(grads, 1), r)?;
-        }
-        let qkv = Matrix::at(g.token_qkv.at(), 0, 3 * d, table);
-        let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
-        let weight = Matrix::at(g.parameters.at(), places.in_weight, d, self.places.total);
-        self.multiply((3 * d, d, 2 * n), 1.0, qkv.transposed(), tokens, 0.0, weight, r)?;
-        self.input_bias(g, g.token_qkv.at(), 2 * n, places.in_bias, r)?;
-        let tokens = Matrix::at(g.tokens.at(), 0, d, 2 * n * d);
-        self.multiply((2 * n, d, 3 * d), 1.0, qkv, self.weight(inputs, places.in_weight, d), 1.0, tokens, r)?;
-        self.cuda.launch(
-            "embed_backward",
-            self.elements(d, r, 0.0),
-            &[
-                pointer(g.tokens.at()),
-                pointer(g.parameters.at()),
-                long(self.places.total),
-                long(self.places.token),
-                long(self.places.position),
-                int(n),
-            ],
         )
+    }
+
+    /// The same with no weight stored.
+    fn narrow_backward(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        [attended, sums]: &[Floats; 2],
+    ) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, b, mixed) = (a.replicas, a.strings, self.dims.mixed());
+        let blocks = n.div_ceil(NARROW_LINES);
+        self.cuda.count_flops((2 * r * b * n * n * heads * (d + 1)) as f64);
+        self.cuda.launch(
+            "attend_narrow_backward",
+            Grid {
+                blocks: (n.div_ceil(NARROW_STRINGS) as u32, blocks as u32, r as u32),
+                threads: NARROW_STRINGS as u32,
+                shared: 0,
+                numbers: (r * (b * n * (heads + 1) * d + 2 * heads * 4 * n * n)) as f64,
+            },
+            &[
+                pointer(g.scores.at()),
+                pointer(g.parts.at()),
+                pointer(g.layers[0].before.at()),
+                pointer(attended.at()),
+                pointer(sums.at()),
+                pointer(a.scores.at()),
+                pointer(a.exponents.at()),
+                pointer(a.largest.at()),
+                pointer(a.values.at()),
+                pointer(a.words[0].at()),
+                pointer(a.words[1].at()),
+                int(b),
+                int(n),
+                int(inputs.sets),
+            ],
+        )?;
+        self.add_parts(g.parts.at(), blocks, mixed * d, (g.values.at(), mixed * d), r)
     }
 
     fn middle_backward(

@@ -60,8 +60,17 @@ pub(super) struct Activations {
     pub(super) scores: Floats,
     /// Values through the output projection [R, heads * 2n, d].
     pub(super) values: Floats,
-    /// Attention of layer 1 by token [R, B * m, heads * 2n].
+    /// The largest of each row of them [R, heads, 2n], and exp(score - largest) [R, heads, 2n, 2n].
+    pub(super) largest: Floats,
+    pub(super) exponents: Floats,
+    /// Strings as words, by position [sets, B, n / 32] and by string [sets, B / 32, n].
+    pub(super) words: [Floats; 2],
+    /// Attention of layer 1 by token [R, B * m, heads * 2n]; nothing in narrow networks.
     pub(super) mix: Floats,
+    /// In these, what it adds by head [R, B * m, heads, d], and what its softmax subtracts and multiplies with [R, B * m, heads, 2].
+    pub(super) narrow: Option<[Floats; 2]>,
+    /// Matrices as tensor cores read them, with the powers of two they are scaled by.
+    pub(super) images: Option<Images>,
     pub(super) layers: Vec<LayerActivations>,
     pub(super) middle: Vec<Option<MiddleActivations>>,
     pub(super) last: Option<LastActivations>,
@@ -82,6 +91,15 @@ pub(super) struct LayerActivations {
     /// First feed-forward layer with the norm's scale and shift folded in: [R, ff, d] and [R, ff].
     pub(super) weight: Floats,
     pub(super) bias: Floats,
+}
+
+/// Factors of halves for `first_layer` and `feed_forward_backward`: those of one of them at a time.
+pub(super) struct Images {
+    pub(super) halves: Floats,
+    /// Halves from one replica's to the next's.
+    pub(super) stride: usize,
+    /// [3, R, 2]
+    pub(super) powers: Floats,
 }
 
 /// Attention of a layer between the first and the last.
@@ -158,6 +176,7 @@ impl Activations {
             }),
             false => None,
         };
+        let rows = b * dims.positions(0);
         Ok(Self {
             replicas: r,
             strings: b,
@@ -166,7 +185,22 @@ impl Activations {
             token_qkv: give(r * 2 * n * 3 * d)?,
             scores: give(r * heads * 4 * n * n)?,
             values: give(r * dims.mixed() * d)?,
-            mix: give(r * b * dims.positions(0) * dims.mixed())?,
+            largest: give(r * heads * 2 * n)?,
+            exponents: give(r * heads * 4 * n * n)?,
+            words: [give(r * b * n.div_ceil(32))?, give(r * b.div_ceil(32) * n)?],
+            mix: give(if dims.is_narrow() { 0 } else { r * rows * dims.mixed() })?,
+            narrow: match dims.is_narrow() {
+                true => Some([give(r * rows * heads * d)?, give(r * rows * heads * 2)?]),
+                false => None,
+            },
+            images: match dims.is_tiled() {
+                true => {
+                    // Two parts of two bytes are one number at least.
+                    let stride = d * (dims.value_columns().1 + d + ff);
+                    Some(Images { halves: give(r * stride)?, stride: 2 * stride, powers: give(3 * r * 2)? })
+                }
+                false => None,
+            },
             layers: each,
             middle,
             last,
@@ -267,7 +301,7 @@ impl Gradients {
             token_qkv: give(r * 2 * n * 3 * d)?,
             scores: give(r * heads * 4 * n * n)?,
             values: give(r * dims.mixed() * d)?,
-            mix: give(r * b * dims.positions(0) * dims.mixed())?,
+            mix: give(if dims.is_narrow() { 0 } else { r * b * dims.positions(0) * dims.mixed() })?,
             middle,
             last,
             parts: give(parts)?,

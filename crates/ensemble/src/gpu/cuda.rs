@@ -48,6 +48,7 @@ const SOURCES: &[&str] = &[
     include_str!("kernels/feed_forward.cu"),
     include_str!("kernels/last.cu"),
     include_str!("kernels/middle.cu"),
+    include_str!("kernels/narrow.cu"),
     include_str!("kernels/optimiser.cu"),
 ];
 
@@ -76,7 +77,7 @@ pub(super) struct Cuda {
     bytes: Cell<f64>,
 }
 
-/// The kernels `first_layer` and `feed_forward_backward`.
+/// What [`TENSOR_KERNELS`] need.
 #[derive(Clone, Copy)]
 struct TensorKernels {
     /// Halves that stand for a number: PARTS in tensor.cu.
@@ -90,12 +91,14 @@ unsafe impl Send for Cuda {}
 
 const KERNELS: &[&str] = &[
     "draw_bits",
+    "pack",
     "count_cube",
     "count_set",
     "label",
     "shake",
     "embed",
     "embed_backward",
+    "exponents",
     "attend",
     "attend_short",
     "attend_backward",
@@ -132,6 +135,12 @@ const KERNELS: &[&str] = &[
     "pair_gradients",
     "score",
 ];
+
+/// Those of narrow.cu, which only narrow networks have.
+const NARROW_KERNELS: &[&str] = &["attend_narrow", "attend_narrow_backward"];
+
+/// Those on tensor cores.
+const TENSOR_KERNELS: &[&str] = &["prepare", "first_layer", "feed_forward_backward"];
 
 /// The first GPU; a clear error where there is none.
 fn context() -> Result<Arc<CudaContext>, EnsembleError> {
@@ -181,7 +190,9 @@ impl Cuda {
     fn new(dims: &Dims, precision: Precision) -> Result<Self, EnsembleError> {
         let context = context()?;
         let (major, minor) = context.compute_capability().map_err(failed)?;
-        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}"), "--std=c++17".into()];
+        // With Hopper's own instructions, which wgmma is one of.
+        let own = if (major, minor) == (9, 0) { "a" } else { "" };
+        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}{own}"), "--std=c++17".into()];
         let Dims { d, heads, ff, concat, .. } = *dims;
         options.extend([
             format!("-DD={d}"),
@@ -200,14 +211,18 @@ impl Cuda {
         let module = context.load_module(program).map_err(failed)?;
         let load = |name: &&'static str| Ok((*name, module.load_function(name).map_err(failed)?));
         let mut kernels = KERNELS.iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
+        if d * heads <= 16 {
+            kernels.extend(NARROW_KERNELS.iter().map(load).collect::<Result<Vec<_>, _>>()?);
+        }
         let mut tensor_kernels = None;
         if on_tensor_cores {
             let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
             let most = context.attribute(most).map_err(failed)?;
-            for kernel in [&"first_layer", &"feed_forward_backward"] {
-                let (name, function) = load(kernel)?;
-                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                function.set_attribute(attribute, most).map_err(failed)?;
+            for (name, function) in TENSOR_KERNELS.iter().map(load).collect::<Result<Vec<_>, EnsembleError>>()? {
+                if name != "prepare" {
+                    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                    function.set_attribute(attribute, most).map_err(failed)?;
+                }
                 kernels.insert(name, function);
             }
             tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize });
@@ -234,6 +249,11 @@ impl Cuda {
         let TensorKernels { parts, most_shared } = self.tensor_kernels?;
         let bytes = 2 * parts * factors + size_of::<f32>() * floats;
         (bytes <= most_shared).then_some(bytes as u32)
+    }
+
+    /// How many halves stand for a number in the kernels on tensor cores.
+    pub(super) fn halves_a_factor(&self) -> usize {
+        self.tensor_kernels.map_or(0, |kernels| kernels.parts)
     }
 
     /// Operations of products that a kernel does itself, for the record.

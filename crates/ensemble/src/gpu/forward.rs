@@ -1,6 +1,6 @@
 //! From strings to outputs, for all replicas at once.
 
-use super::buffers::Activations;
+use super::buffers::{Activations, Floats, Images};
 use super::cuda::{Arg, Cuda, Grid, Matrix, Product};
 use super::shape::{Dims, LayerPlaces, Places};
 use crate::EnsembleError;
@@ -17,6 +17,9 @@ const TILES: usize = 10;
 pub(super) fn tile_blocks(rows: usize) -> usize {
     rows.div_ceil(TILE * TILES)
 }
+
+/// Strings that a block of the kernels in narrow.cu has: STRINGS there.
+pub(super) const NARROW_STRINGS: usize = 128;
 
 /// Which networks on which strings.
 #[derive(Clone, Copy)]
@@ -129,28 +132,88 @@ impl Net<'_> {
         Ok(())
     }
 
+    /// What first_layer and attend_narrow read instead of scores and bits: exponents and words.
+    fn exponents_and_words(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+        let Dims { n, heads, .. } = *self.dims;
+        let warps = |count: usize, replicas: usize, numbers: usize| Grid {
+            blocks: (count.div_ceil(THREADS / 32) as u32, replicas as u32, 1),
+            threads: THREADS as u32,
+            shared: 0,
+            numbers: numbers as f64,
+        };
+        self.cuda.launch(
+            "exponents",
+            warps(heads * 2 * n, a.replicas, 2 * a.replicas * heads * 4 * n * n),
+            &[pointer(a.exponents.at()), pointer(a.largest.at()), pointer(a.scores.at()), int(n)],
+        )?;
+        let [strings, columns] = &a.words;
+        self.cuda.launch(
+            "pack",
+            warps(n.div_ceil(32) * a.strings.div_ceil(32), inputs.sets, 0),
+            &[pointer(strings.at()), pointer(columns.at()), pointer(inputs.bits), int(a.strings), int(n)],
+        )
+    }
+
     /// Bytes of shared memory of a block of `first_layer`, laid out as there; nothing where layer 1 is computed otherwise.
     fn first_layer_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, ff, .. } = *self.dims;
-        let (columns, pitch) = self.mix_columns();
-        let factors = d * pitch + 2 * ff * d;
-        let floats = 4 * d + 4 * n * n * heads + columns;
-        if n <= 32 { self.cuda.tensor_memory(factors, floats) } else { None }
+        let factors = d * self.dims.value_columns().1 + 2 * ff * d;
+        if self.dims.is_tiled() { self.cuda.tensor_memory(factors, 4 * d + 4 * n * n * heads) } else { None }
     }
 
-    /// Columns of the mixing matrix and numbers from one of its values' rows to the next, as `first_layer` has them.
-    fn mix_columns(&self) -> (usize, usize) {
-        (self.dims.mixed().next_multiple_of(16), self.dims.mixed().next_multiple_of(64))
+    /// The image of a matrix [128, columns] of each replica, for kernels on tensor cores: in the place `which` of its powers, from `begin`
+    /// on of its halves. `across` is what it is stored by beside a stride of 1; of each group of columns the first `real` are there.
+    pub(super) fn prepare(
+        &self,
+        images: &Images,
+        (which, begin): (usize, usize),
+        matrix: Matrix,
+        (columns, pitch): (usize, usize),
+        (group, real): (usize, usize),
+        r: usize,
+    ) -> Result<(), EnsembleError> {
+        let (down, across) = if matrix.transposed { (1, matrix.row) } else { (matrix.row, 1) };
+        let half = self.cuda.halves_a_factor();
+        self.cuda.launch(
+            "prepare",
+            Grid {
+                blocks: (1, r as u32, 1),
+                threads: 1024,
+                shared: 0,
+                numbers: (2 * r * columns * self.dims.d) as f64,
+            },
+            &[
+                pointer(images.halves.at() + (size_of::<u16>() * half * begin) as u64),
+                long(images.stride),
+                pointer(self.cuda.after(images.powers.at(), 2 * which * r)),
+                pointer(self.cuda.after(matrix.pointer, matrix.offset)),
+                long(matrix.stride),
+                int(down),
+                int(across),
+                int(columns),
+                int(pitch),
+                int(group),
+                int(real),
+            ],
+        )
     }
 
     /// Layer 1 from the tables on, in one kernel.
     fn first_layer(&self, inputs: &Inputs, a: &Activations, keep: bool, shared: u32) -> Result<(), EnsembleError> {
-        let Dims { n, d, ff, .. } = *self.dims;
+        let Dims { n, d, heads, ff, .. } = *self.dims;
         let (r, m, mixed) = (a.replicas, self.dims.positions(0), self.dims.mixed());
         let (rows, own, places) = (a.strings * m, &a.layers[0], &self.places.layers[0]);
+        let Some(images) = &a.images else { return Ok(()) };
+        self.exponents_and_words(inputs, a)?;
         self.fold(inputs, a, 0)?;
+        let (group, pitch) = self.dims.value_columns();
+        let values = Matrix::at(a.values.at(), 0, d, mixed * d).transposed();
+        self.prepare(images, (0, 0), values, (heads * group, pitch), (group, 2 * n), r)?;
+        let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
+        self.prepare(images, (1, d * pitch), folded, (d, d), (d, d), r)?;
+        let second = self.weight(inputs, places.weight2, ff);
+        self.prepare(images, (2, d * pitch + ff * d), second, (ff, ff), (ff, ff), r)?;
         let kept = |at: u64| pointer(if keep { at } else { 0 });
-        let (columns, pitch) = self.mix_columns();
         self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
         self.cuda.launch(
             "first_layer",
@@ -168,23 +231,23 @@ impl Net<'_> {
                 pointer(own.norm2.at()),
                 pointer(own.variance2.at()),
                 pointer(a.scores.at()),
-                pointer(a.values.at()),
+                pointer(a.exponents.at()),
+                pointer(images.halves.at()),
+                long(images.stride),
+                pointer(images.powers.at()),
                 pointer(a.tokens.at()),
-                pointer(own.weight.at()),
                 pointer(own.bias.at()),
                 pointer(inputs.parameters),
                 long(self.places.total),
                 long(places.out_bias),
-                long(places.weight2),
                 long(places.bias2),
                 long(places.scale1),
                 long(places.shift1),
-                pointer(inputs.bits),
+                pointer(a.words[0].at()),
                 int(a.strings),
                 int(n),
                 int(m),
                 int(inputs.sets),
-                int(columns),
                 int(pitch),
             ],
         )
@@ -192,8 +255,70 @@ impl Net<'_> {
 
     /// Layer 1's mixing for each string, and its first norm.
     fn table_attention(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
-        let Dims { n, d, .. } = *self.dims;
+        let Dims { n, .. } = *self.dims;
         let (r, m, places) = (a.replicas, self.dims.positions(0), &self.places.layers[0]);
+        let norm1 = &a.layers[0].norm1;
+        match &a.narrow {
+            Some(narrow) => self.narrow_attention(inputs, a, narrow)?,
+            None => self.mixed_attention(inputs, a)?,
+        }
+        self.cuda.launch(
+            "norm_embedded",
+            self.rows(a.strings * m, r, 2.0),
+            &[
+                pointer(norm1.at()),
+                pointer(a.layers[0].variance1.at()),
+                pointer(a.tokens.at()),
+                pointer(inputs.bits),
+                pointer(inputs.parameters),
+                long(self.places.total),
+                long(places.out_bias),
+                int(a.strings),
+                int(n),
+                int(m),
+                int(inputs.sets),
+            ],
+        )
+    }
+
+    /// What attention adds, with no weight of it stored.
+    fn narrow_attention(&self, inputs: &Inputs, a: &Activations, narrow: &[Floats; 2]) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, m) = (a.replicas, self.dims.positions(0));
+        self.exponents_and_words(inputs, a)?;
+        let [attended, sums] = narrow;
+        // ROWS in narrow.cu.
+        let rows = if d * heads > 8 { 2 } else { 4 };
+        self.cuda.count_flops((2 * r * a.strings * m * n * heads * (d + 1)) as f64);
+        self.cuda.launch(
+            "attend_narrow",
+            Grid {
+                blocks: (m.div_ceil(rows) as u32, a.strings.div_ceil(NARROW_STRINGS) as u32, r as u32),
+                threads: NARROW_STRINGS as u32,
+                shared: 0,
+                numbers: (r * (a.strings * m * (heads + 1) * d + heads * 4 * n * n)) as f64,
+            },
+            &[
+                pointer(a.layers[0].norm1.at()),
+                pointer(attended.at()),
+                pointer(sums.at()),
+                pointer(a.scores.at()),
+                pointer(a.exponents.at()),
+                pointer(a.largest.at()),
+                pointer(a.values.at()),
+                pointer(a.words[0].at()),
+                int(a.strings),
+                int(n),
+                int(m),
+                int(inputs.sets),
+            ],
+        )
+    }
+
+    /// What attention adds: its weights for each string, times the values.
+    fn mixed_attention(&self, inputs: &Inputs, a: &Activations) -> Result<(), EnsembleError> {
+        let Dims { n, d, .. } = *self.dims;
+        let (r, m) = (a.replicas, self.dims.positions(0));
         let rows = a.strings * m;
         let mixed = self.dims.mixed();
         // A lane for each position where they are few: then a warp does a whole string.
@@ -225,23 +350,6 @@ impl Net<'_> {
             0.0,
             Matrix::at(norm1.at(), 0, d, rows * d),
             r,
-        )?;
-        self.cuda.launch(
-            "norm_embedded",
-            self.rows(rows, r, 2.0),
-            &[
-                pointer(norm1.at()),
-                pointer(a.layers[0].variance1.at()),
-                pointer(a.tokens.at()),
-                pointer(inputs.bits),
-                pointer(inputs.parameters),
-                long(self.places.total),
-                long(places.out_bias),
-                int(a.strings),
-                int(n),
-                int(m),
-                int(inputs.sets),
-            ],
         )
     }
 

@@ -38,7 +38,7 @@ struct Room {
     labels: Memory<f32>,
     /// Outputs without noise.
     base: Numbers,
-    /// [replicas, 3]
+    /// [R, 3]
     scores: Memory<f64>,
 }
 
@@ -81,7 +81,7 @@ impl Gpu {
     pub(super) fn measure_scores(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError> {
         self.check(strings)?;
         let loaded = self.pass(strings, 1)?;
-        let scores = self.scores(loaded, self.members.len(), false)?;
+        let scores = self.scores(loaded, self.members.len())?;
         Ok(scores.into_iter().map(|[error, right, _]| (error, right)).collect())
     }
 
@@ -94,57 +94,55 @@ impl Gpu {
         let (replicas, total) = (self.members.len(), self.places.total);
         let at_once = (ENOUGH_REPLICAS / replicas).clamp(1, noise.draws.max(1));
         let loaded = self.pass(strings, at_once)?;
-        let base = self.scores(loaded, replicas, false)?;
+        let base = self.scores(loaded, replicas)?;
         let shared = self.shared();
-        let room = self.room().replicas * total;
+        let cuda = lock(&shared)?;
+        self.keep_outputs(&cuda, replicas * loaded.strings)?;
+        let noisy = match self.measuring.noisy.take() {
+            Some(noisy) => noisy,
+            None => cuda.zeros(self.room().replicas * total)?,
+        };
+        // Scores stay on the GPU until all draws are made, so that it never waits for keys.
+        let scores = cuda.zeros::<f64>(3 * noise.draws * replicas)?;
         let name = format!("{} {} {at_once}", noise.purpose, noise.draws);
-        let mut responses = vec![Vec::with_capacity(noise.draws); replicas];
         for first in (0..noise.draws).step_by(at_once) {
             let draws = at_once.min(noise.draws - first);
-            {
-                let cuda = lock(&shared)?;
-                let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
-                if first == 0 {
-                    self.keep_outputs(&cuda, replicas * loaded.strings)?;
-                }
-                let chunk = format!("noise {name} {first}");
-                if !self.measuring.keys.contains_key(&chunk) {
-                    let draw_keys = (first..first + draws).flat_map(|draw| {
-                        let purpose = format!("{}/0/{draw}", noise.purpose);
-                        self.members.iter().flat_map(move |member| key(member.seed, &purpose)).collect::<Vec<_>>()
-                    });
-                    let draw_keys = cuda.upload(&draw_keys.collect::<Vec<u32>>())?;
-                    self.measuring.forget_old_keys();
-                    self.measuring.keys.insert(chunk.clone(), draw_keys);
-                }
-                let noisy = match &mut self.measuring.noisy {
-                    Some(noisy) => noisy,
-                    none => none.insert(cuda.zeros(room)?),
-                };
-                net.cuda.launch(
-                    "shake",
-                    net.elements(total.div_ceil(16), draws * replicas, 0.0),
-                    &[
-                        pointer(noisy.pointer()),
-                        pointer(self.parameters.pointer()),
-                        pointer(self.measuring.keys[&chunk].pointer()),
-                        Arg::Long(noise.index),
-                        Arg::Float(noise.rho as f32),
-                        long(total),
-                        long(self.places.position),
-                        long(self.places.position + self.places.position_size),
-                        int(replicas),
-                    ],
-                )?;
-                let noisy = noisy.pointer();
-                self.forward(&cuda, noisy, draws * replicas, loaded)?;
+            let chunk = format!("noise {name} {first}");
+            if !self.measuring.keys.contains_key(&chunk) {
+                let draw_keys = (first..first + draws).flat_map(|draw| {
+                    let purpose = format!("{}/0/{draw}", noise.purpose);
+                    self.members.iter().flat_map(move |member| key(member.seed, &purpose)).collect::<Vec<_>>()
+                });
+                let draw_keys = cuda.upload(&draw_keys.collect::<Vec<u32>>())?;
+                self.measuring.forget_old_keys();
+                self.measuring.keys.insert(chunk.clone(), draw_keys);
             }
-            let shaken = self.scores(loaded, draws * replicas, true)?;
-            for (index, [error, _, shift]) in shaken.into_iter().enumerate() {
-                let replica = index % replicas;
-                let loss_rise = error - base[replica][0];
-                responses[replica].push(NoisyResponse { loss_rise, output_shift: shift });
-            }
+            let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+            net.cuda.launch(
+                "shake",
+                net.elements(total.div_ceil(16), draws * replicas, 0.0),
+                &[
+                    pointer(noisy.pointer()),
+                    pointer(self.parameters.pointer()),
+                    pointer(self.measuring.keys[&chunk].pointer()),
+                    Arg::Long(noise.index),
+                    Arg::Float(noise.rho as f32),
+                    long(total),
+                    long(self.places.position),
+                    long(self.places.position + self.places.position_size),
+                    int(replicas),
+                ],
+            )?;
+            self.forward(&cuda, noisy.pointer(), draws * replicas, loaded)?;
+            let place = scores.pointer() + (3 * first * replicas * size_of::<f64>()) as u64;
+            self.put_scores(&cuda, place, loaded, draws * replicas, true)?;
+        }
+        self.measuring.noisy = Some(noisy);
+        let mut responses = vec![Vec::with_capacity(noise.draws); replicas];
+        for (index, score) in cuda.read(&scores, 0, 3 * noise.draws * replicas)?.chunks(3).enumerate() {
+            let replica = index % replicas;
+            let loss_rise = score[0] - base[replica][0];
+            responses[replica].push(NoisyResponse { loss_rise, output_shift: score[2] });
         }
         Ok(responses)
     }
@@ -243,11 +241,25 @@ impl Gpu {
         net.forward(&inputs, &room.activations, false)
     }
 
-    /// Error, accuracy and distance from the outputs kept, of the outputs just computed.
-    fn scores(&self, loaded: Loaded, replicas: usize, against_kept: bool) -> Result<Vec<[f64; 3]>, EnsembleError> {
+    /// Error and accuracy of the outputs just computed.
+    fn scores(&self, loaded: Loaded, replicas: usize) -> Result<Vec<[f64; 3]>, EnsembleError> {
         let shared = self.shared();
         let cuda = lock(&shared)?;
-        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
+        let scores = &self.room().scores;
+        self.put_scores(&cuda, scores.pointer(), loaded, replicas, false)?;
+        Ok(cuda.read(scores, 0, 3 * replicas)?.chunks(3).map(|score| [score[0], score[1], score[2]]).collect())
+    }
+
+    /// Error, accuracy and distance from the outputs kept, of the outputs just computed, into a place [replicas, 3] in GPU memory.
+    fn put_scores(
+        &self,
+        cuda: &Cuda,
+        place: u64,
+        loaded: Loaded,
+        replicas: usize,
+        against_kept: bool,
+    ) -> Result<(), EnsembleError> {
+        let net = Net { cuda, dims: &self.dims, places: &self.places };
         let room = self.room();
         let mut grid = net.elements(1, replicas, 0.0);
         grid.blocks.0 = 1;
@@ -255,15 +267,14 @@ impl Gpu {
             "score",
             grid,
             &[
-                pointer(room.scores.pointer()),
+                pointer(place),
                 pointer(room.activations.outputs.at()),
                 pointer(room.labels.pointer()),
                 pointer(if against_kept { room.base.pointer() } else { 0 }),
                 int(loaded.strings),
                 int(self.members.len()),
             ],
-        )?;
-        Ok(cuda.read(&room.scores, 0, 3 * replicas)?.chunks(3).map(|score| [score[0], score[1], score[2]]).collect())
+        )
     }
 
     fn keep_outputs(&self, cuda: &Cuda, length: usize) -> Result<(), EnsembleError> {
@@ -293,7 +304,7 @@ impl Gpu {
             bits: cuda.zeros(own * strings * self.dims.n)?,
             labels: cuda.zeros(own * strings)?,
             base: cuda.numbers(own * strings)?,
-            scores: cuda.zeros(3 * replicas)?,
+            scores: cuda.zeros(3 * own)?,
         });
         Ok(())
     }

@@ -38,6 +38,23 @@ impl Dims {
         self.heads * 2 * self.n
     }
 
+    /// Whether layer 1's attention is computed without storing its weights: those of long inputs are many, and narrow networks need few
+    /// operations for each (narrow.cu).
+    pub(super) fn is_narrow(&self) -> bool {
+        self.n > 32 && self.layers > 1 && self.d * self.heads <= 16
+    }
+
+    /// Whether layer 1 may be one kernel on tensor cores.
+    pub(super) fn is_tiled(&self) -> bool {
+        self.n <= 32 && self.d == 128 && self.ff == 128
+    }
+
+    /// Columns of the values of layer 1 as `first_layer` has them, of one head and from one row to the next.
+    pub(super) fn value_columns(&self) -> (usize, usize) {
+        let head = (2 * self.n).next_multiple_of(16);
+        (head, (self.heads * head).next_multiple_of(64))
+    }
+
     /// Positions computed in a layer: in the last only the last.
     pub(super) fn positions(&self, layer: usize) -> usize {
         if layer + 1 == self.layers { 1 } else { self.n }

@@ -180,7 +180,10 @@ fn labels_of(labels: &Array, inputs: &Array) -> FileResult<Vec<usize>> {
 /// Whether the channels of images come last. The model knows how many there are, or 1 and 3 are looked for.
 fn channels_last([a, b, c]: [usize; 3], takes: &Takes, array: &Array, notes: &mut Vec<String>) -> FileResult<bool> {
     let wanted = match takes {
-        Takes::Images { channels: Some(channels), .. } => vec![*channels],
+        // Bytes can be made grey or coloured.
+        Takes::Images { channels: Some(channels), .. } if array.dtype() != Type::U8 || [a, c].contains(channels) => {
+            vec![*channels]
+        }
         _ => vec![1, 3],
     };
     match (wanted.contains(&a), wanted.contains(&c)) {

@@ -26,7 +26,8 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
     files.iter_mut().for_each(|(_, label)| *label = label.map(|label| numbers[label]));
     let choice = Choice::new(request, files.len());
     let files: Vec<(PathBuf, Option<usize>)> = choice.rows().map(|row| files[row].clone()).collect();
-    let shapes = files.par_iter().map(|(path, _)| picture_shape(path)).collect::<FileResult<Vec<Shape>>>()?;
+    let shapes: Vec<FileResult<Shape>> = files.par_iter().map(|(path, _)| picture_shape(path)).collect();
+    let shapes: Vec<Shape> = shapes.into_iter().collect::<FileResult<_>>()?; // the first error by name
     let fit = Fit::new(&shapes, request.size, takes).map_err(|unfit| match unfit {
         Unfit::Differs(index) => {
             let problem = format!(

@@ -10,7 +10,7 @@ use pudica_model::Input;
 use pudica_probe::{InputKind, Nudge};
 
 use crate::results::Sites;
-use crate::{InputSet, MeasureError, MeasureResult};
+use crate::{AboutInputs, InputSet, MeasureResult};
 
 pub use texts::words as words_of;
 pub use written::{NudgeRequest, Setting};
@@ -327,21 +327,28 @@ pub struct Material<'a> {
 }
 
 impl Setting {
-    /// The nudge for these inputs; `None` for one that is not of inputs (weights), or that needs the model (attacks).
-    pub fn touching(&self, material: &Material) -> MeasureResult<Option<Touching>> {
-        let about = material.inputs.about();
+    /// Refuses inputs that the nudge is not for.
+    pub fn check(&self, about: &AboutInputs) -> MeasureResult<()> {
         if !self.kind.touches.is_empty() && !self.kind.touches.contains(&about.kind) {
             let fitting: Vec<&str> =
                 NUDGES.iter().filter(|nudge| nudge.touches.contains(&about.kind)).map(|nudge| nudge.name).collect();
             let what = self.kind.touches.iter().map(|kind| kind_name(*kind)).collect::<Vec<_>>().join(" or ");
-            return Err(MeasureError::Other(format!(
-                "{}: is for {what}, but the inputs ({}) are {}; for these there are {}",
-                self.kind.name,
+            return Err(self.refuse(format!(
+                "is for {what}, but the inputs ({}) are {}; for these there are {}",
                 about.source,
                 kind_name(about.kind),
                 fitting.join(", ")
             )));
         }
+        let needs_labels = self.kind.needs == Needs::Gradients || self.kind.name == "hessian";
+        match needs_labels && about.classes.is_empty() {
+            true => Err(self.refuse(format!("needs labels, and {} has none", about.source))),
+            false => Ok(()),
+        }
+    }
+
+    /// The nudge for these inputs; `None` for one that is not of inputs (weights), or that needs the model (attacks).
+    pub fn touching(&self, material: &Material) -> MeasureResult<Option<Touching>> {
         let touching = match self.kind.name {
             "patch-noise" | "patch-replace" | "pixel-noise" | "corruption" => images::touching(self, material)?,
             "word-replace" | "word-delete" | "word-mask" | "word-swap" | "typo" => texts::touching(self, material)?,

@@ -191,7 +191,7 @@ mod tests {
 
     fn touched(change: Change, site: usize) -> Input {
         let input = Input::Text("one  two".into(), Some("drei vier fünf".into()));
-        Words { change }.apply(&input, site, &mut Stream::new(0, "test", 0))
+        Touch::apply(&Words { change }, &input, site, &mut Stream::new(0, "test", 0))
     }
 
     fn pair(first: &str, second: &str) -> Input {
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn one_word_changes_and_the_rest_stays() {
         let input = pair("one  two", "drei vier fünf");
-        assert_eq!(Words { change: Change::Delete }.sites(&input), 5);
-        assert_eq!(Words { change: Change::Swap }.sites(&input), 3);
+        assert_eq!(Touch::sites(&Words { change: Change::Delete }, &input), 5);
+        assert_eq!(Touch::sites(&Words { change: Change::Swap }, &input), 3);
         assert_eq!(touched(Change::Delete, 0), pair("  two", "drei vier fünf"));
         assert_eq!(touched(Change::Mask("#".into()), 4), pair("one  two", "drei vier #"));
         assert_eq!(touched(Change::Swap, 0), pair("two  one", "drei vier fünf"));

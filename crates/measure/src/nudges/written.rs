@@ -74,7 +74,7 @@ impl NudgeRequest {
         }
         let request = Self { kind, given };
         // What can be said without inputs is said at once.
-        request.settings().iter().try_for_each(Setting::check)?;
+        request.settings().iter().try_for_each(Setting::check_values)?;
         Ok(request)
     }
 
@@ -169,7 +169,7 @@ impl Setting {
     }
 
     /// Refuses values that no inputs could make right.
-    fn check(&self) -> MeasureResult<()> {
+    fn check_values(&self) -> MeasureResult<()> {
         for (name, value) in self.values.iter().filter(|(_, value)| !value.is_empty()) {
             match *name {
                 "variance" | "scale" | "rho" | "epsilon" => _ = self.positive(name)?,

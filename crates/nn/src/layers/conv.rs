@@ -31,6 +31,17 @@ impl Conv2d {
     pub(crate) fn forward(&self, p: &Parameters, x: Tensor<4>) -> Tensor<4> {
         convolve(x, p.get(self.weight), self.bias.map(|bias| p.get(bias)), self.conv)
     }
+
+    /// A convolution without bias, of which each output channel is then multiplied by a factor and shifted.
+    pub(crate) fn forward_scaled(
+        &self,
+        p: &Parameters,
+        x: Tensor<4>,
+        (factor, shift): (Tensor<1>, Tensor<1>),
+    ) -> Tensor<4> {
+        let outputs = factor.dims()[0];
+        convolve(x, p.get(self.weight) * factor.reshape([outputs, 1, 1, 1]), Some(shift), self.conv)
+    }
 }
 
 fn init(shape: [usize; 4]) -> Init {

@@ -5,6 +5,7 @@ mod conv;
 mod norm;
 
 use burn::tensor::{Element, Tensor, activation, module};
+use serde::{Deserialize, Serialize};
 
 use crate::params::{Init, Param, Scope};
 use crate::{NnError, Parameters};
@@ -60,6 +61,30 @@ pub(crate) fn multiply<const D: usize>(x: Tensor<D>, weight: Tensor<2>, bias: Op
     let y = module::linear(rows, weight.transpose(), bias);
     shape[D - 1] = y.dims()[1];
     y.reshape(shape)
+}
+
+/// What stands between the linear layers of a transformer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nonlinearity {
+    /// x Phi(x), Phi the normal distribution function.
+    #[default]
+    Gelu,
+    /// The same with Phi approximated by tanh (`gelu_new` in Python's `transformers`).
+    GeluByTanh,
+    /// max(x, 0)
+    Relu,
+}
+
+impl Nonlinearity {
+    /// Of each value.
+    pub(crate) fn apply<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+        match self {
+            Self::Gelu => gelu(x),
+            Self::GeluByTanh => gelu_by_tanh(x),
+            Self::Relu => activation::relu(x),
+        }
+    }
 }
 
 /// x Phi(x) of each value, Phi the normal distribution function.

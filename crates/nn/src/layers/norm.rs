@@ -38,11 +38,18 @@ pub(crate) struct LayerNorm {
     weight: Param<1>,
     /// [d]
     bias: Param<1>,
+    eps: f64,
 }
 
 impl LayerNorm {
-    pub(crate) fn new(mut params: Scope, width: usize) -> Self {
+    /// With PyTorch's default epsilon.
+    pub(crate) fn new(params: Scope, width: usize) -> Self {
+        Self::with_eps(params, width, LAYER_NORM_EPS)
+    }
+
+    pub(crate) fn with_eps(mut params: Scope, width: usize, eps: f64) -> Self {
         Self {
+            eps,
             name: params.name().to_string(),
             weight: params.add("weight", [width], Init::Ones),
             bias: params.add("bias", [width], Init::Zeros),
@@ -53,10 +60,10 @@ impl LayerNorm {
     pub(crate) fn forward(&self, p: &Parameters, x: Tensor<3>) -> Tensor<3> {
         let (weight, bias) = (p.get(self.weight), p.get(self.bias));
         #[cfg(feature = "torch")]
-        if let Some(y) = crate::native::layer_norm(&x, &weight, &bias, LAYER_NORM_EPS) {
+        if let Some(y) = crate::native::layer_norm(&x, &weight, &bias, self.eps) {
             return y;
         }
-        layer_norm(x, weight, bias, LAYER_NORM_EPS)
+        layer_norm(x, weight, bias, self.eps)
     }
 
     /// [`LayerNorm::forward`], with what it was given recorded where somebody asks.
@@ -76,7 +83,7 @@ impl LayerNorm {
             name: self.name.clone(),
             positions,
             unbiased: variance.iter().map(|v| inverse_root(v * unbiasing)).collect(),
-            theory: variance.iter().map(|v| inverse_root(v + LAYER_NORM_EPS)).collect(),
+            theory: variance.iter().map(|v| inverse_root(v + self.eps)).collect(),
         })
     }
 }
@@ -115,8 +122,16 @@ impl BatchNorm2d {
         self.normalised(p, x, pass, true)
     }
 
+    /// What prediction multiplies each channel by, and what it then adds: \[channels\] each.
+    pub(crate) fn factor_and_shift(&self, p: &Parameters) -> (Tensor<1>, Tensor<1>) {
+        let factor = p.get(self.weight) / p.buffer(self.running_var).add_scalar(BATCH_NORM_EPS).sqrt();
+        let shift = p.get(self.bias) - p.buffer(self.running_mean) * factor.clone();
+        (factor, shift)
+    }
+
     fn normalised(&self, p: &Parameters, x: Tensor<4>, pass: &mut Pass, rectified: bool) -> Result<Tensor<4>, NnError> {
         let (weight, bias) = (p.get(self.weight), p.get(self.bias));
+        #[cfg(feature = "torch")]
         let (mean, variance) = (p.buffer(self.running_mean), p.buffer(self.running_var));
         let finish = |y: Tensor<4>| Ok(if rectified { activation::relu(y) } else { y });
         if !pass.is_training() {
@@ -125,8 +140,7 @@ impl BatchNorm2d {
                 return finish(y);
             }
             // As one factor and one shift for each channel: two walks through the image instead of four.
-            let factor: Tensor<1> = weight / variance.add_scalar(BATCH_NORM_EPS).sqrt();
-            let shift: Tensor<1> = bias - mean * factor.clone();
+            let (factor, shift) = self.factor_and_shift(p);
             let channels = factor.dims()[0];
             return finish(x * factor.reshape([1, channels, 1, 1]) + shift.reshape([1, channels, 1, 1]));
         }

@@ -60,7 +60,11 @@ impl Panel {
                         short(last.y)
                     ));
                 }
-                Mark::Cells { cells } => series.push(format!(" A map of {} cells.", cells.len())),
+                Mark::Cells { cells, .. } => {
+                    let largest = cells.iter().max_by(|one, other| one.2.total_cmp(&other.2));
+                    let largest = largest.map_or(String::new(), |(.., told)| format!(" The largest: {told}."));
+                    series.push(format!(" A map of {} cells.{largest}", cells.len()));
+                }
                 _ => {}
             }
         }
@@ -85,13 +89,26 @@ fn value_on(axis: &Axis, value: f64, otherwise: &str) -> String {
 }
 
 /// A number in four digits.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     plain(&number(value)).replace('\u{2212}', "-").trim_end_matches(".000").to_string()
 }
 
 /// The columns of a figure's CSV.
-const COLUMNS: [&str; 12] =
-    ["panel", "x_axis", "y_axis", "series", "mark", "x", "y", "low", "high", "label", "run", "most_runs_missing"];
+const COLUMNS: [&str; 13] = [
+    "panel",
+    "x_axis",
+    "y_axis",
+    "series",
+    "mark",
+    "x",
+    "y",
+    "low",
+    "high",
+    "label",
+    "run",
+    "most_runs_missing",
+    "value",
+];
 
 impl Figure {
     /// What the legend says about a style; empty where it says nothing, or nothing definite.
@@ -125,9 +142,9 @@ impl Figure {
     }
 
     /// The rows of a mark: its style, its kind, and the cells from `x` on.
-    fn rows<'a>(&self, mark: &'a Mark) -> Vec<(Option<&'a Style>, &'static str, [String; 7])> {
+    fn rows<'a>(&self, mark: &'a Mark) -> Vec<(Option<&'a Style>, &'static str, [String; 8])> {
         let cells = |x: f64, y: f64, low: f64, high: f64, label: &str, run: &str, few: &str| {
-            [cell(x), cell(y), cell(low), cell(high), quoted(label), quoted(run), few.into()]
+            [cell(x), cell(y), cell(low), cell(high), quoted(label), quoted(run), few.into(), String::new()]
         };
         let none = f64::NAN;
         match mark {
@@ -152,9 +169,13 @@ impl Figure {
                 .iter()
                 .map(|(y, low, high)| (Some(style), "interval of x", cells(none, *y, *low, *high, "", "", "")))
                 .collect(),
-            Mark::Cells { cells: all } => {
-                let label = |x: f64, y: f64, name: &str| (None, "cell", cells(x, y, none, none, name, "", ""));
-                all.iter().map(|(x, y, _, name)| label(*x, *y, name)).collect()
+            Mark::Cells { cells: all, .. } => {
+                let row = |(x, y, value, name): &(f64, f64, f64, String)| {
+                    let mut row = cells(*x, *y, none, none, name, "", "");
+                    row[7] = cell(*value);
+                    (None, "cell", row)
+                };
+                all.iter().map(row).collect()
             }
             Mark::Level(y, name) => vec![(None, "level", cells(none, *y, none, none, &plain(name), "", ""))],
             Mark::Moment(x) => vec![(None, "moment", cells(*x, none, none, none, "", "", ""))],
@@ -210,12 +231,12 @@ mod tests {
     fn the_csv_has_what_is_drawn() {
         let csv = figure().csv();
         let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines[0], "panel,x_axis,y_axis,series,mark,x,y,low,high,label,run,most_runs_missing");
-        assert_eq!(lines[1], "W_v,n,sharpness,PARITY,point,4,0.1,,,\"n=4, \"\"seed\"\"=0\",abc,");
-        assert_eq!(lines[2], "W_v,n,sharpness,PARITY,point,5,0.3,0.2,0.4,mean of 2 runs,,yes");
+        assert_eq!(lines[0], "panel,x_axis,y_axis,series,mark,x,y,low,high,label,run,most_runs_missing,value");
+        assert_eq!(lines[1], "W_v,n,sharpness,PARITY,point,4,0.1,,,\"n=4, \"\"seed\"\"=0\",abc,,");
+        assert_eq!(lines[2], "W_v,n,sharpness,PARITY,point,5,0.3,0.2,0.4,mean of 2 runs,,yes,");
         // One run has no interval.
-        assert_eq!(lines[3], "W_v,n,sharpness,PARITY,interval,5,,0.2,0.4,,,");
-        assert_eq!(lines[4], "W_v,n,sharpness,,level,,1,,,limit,,");
+        assert_eq!(lines[3], "W_v,n,sharpness,PARITY,interval,5,,0.2,0.4,,,,");
+        assert_eq!(lines[4], "W_v,n,sharpness,,level,,1,,,limit,,,");
         assert_eq!(lines.len(), 5);
     }
 

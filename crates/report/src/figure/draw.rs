@@ -34,10 +34,11 @@ impl Figure {
     /// The figure as a complete SVG document.
     pub fn svg(&self) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
-        let height = HEIGHTS[columns.min(HEIGHTS.len()) - 1];
         let usable = if self.colour_bar.is_some() { WIDTH - BAR } else { WIDTH };
         let cell_width = usable / columns as f64;
         let left = self.left();
+        let usual = HEIGHTS[columns.min(HEIGHTS.len()) - 1];
+        let height = self.height.of(cell_width - left - RIGHT, usual);
 
         let mut body = String::new();
         let legend = draw_legend(&mut body, &self.legend);
@@ -147,7 +148,7 @@ pub(super) fn draw_panel(svg: &mut String, panel: &Panel, frame: &Frame, left: f
     svg.push_str("</g>");
     if extent(panel).is_empty() {
         let (middle_x, middle_y) = ((frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0);
-        text(svg, middle_x, middle_y, "middle", "fill=\"#999\"", "no runs to show yet");
+        text(svg, middle_x, middle_y, "middle", "fill=\"#999\"", "nothing to show yet");
     }
     let _ = write!(
         svg,
@@ -254,7 +255,8 @@ fn draw_mark(svg: &mut String, mark: &Mark, panel: &Panel, frame: &Frame, x: &Ru
                 }
             }
         }
-        Mark::Cells { cells } => {
+        Mark::Cells { cells, ends } => {
+            let (low, high) = ends;
             for (px, py, value, name) in cells {
                 let corners = at(px - 0.5, py + 0.5).zip(at(px + 0.5, py - 0.5));
                 let Some(((left, top), (right, bottom))) = corners else { continue };
@@ -263,7 +265,7 @@ fn draw_mark(svg: &mut String, mark: &Mark, panel: &Panel, frame: &Frame, x: &Ru
                     "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{}\"><title>{}</title></rect>",
                     right - left,
                     bottom - top,
-                    viridis(*value),
+                    viridis((value - low) / (high - low).max(f64::MIN_POSITIVE)),
                     escape(name)
                 );
             }

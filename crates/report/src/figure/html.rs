@@ -8,7 +8,7 @@ use super::draw::{
     BOTTOM, BOTTOM_UNLABELLED, FRAME, Frame, GREY, GRID, INK, Place, RIGHT, TOP, TOP_UNTITLED, TURNED, draw_panel,
     has_long_names, legend_sign,
 };
-use super::{Figure, Panel};
+use super::{ColourBar, Figure, Panel};
 use crate::typeset::{escape, html, plain};
 
 /// Width of a panel and height of its frame, by the number of panels in a row, in units that are about a pixel: 346 is what a phone of 390
@@ -35,15 +35,7 @@ impl Figure {
             let _ = write!(out, "<ul class=\"legend\">{}</ul>", entries.collect::<String>());
         }
         if let Some(bar) = &self.colour_bar {
-            let stops: Vec<String> = (0..=8).map(|place| viridis(f64::from(place) / 8.0)).collect();
-            let _ = write!(
-                out,
-                "<div class=\"colours\"><span>{} {}</span><i style=\"background:linear-gradient(90deg,{})\"></i><span>{}</span></div>",
-                html(&bar.label),
-                bar.value(0.0),
-                stops.join(","),
-                bar.value(1.0)
-            );
+            out += &bar.html();
         }
         let _ = write!(out, "<div class=\"panels c{columns}\">");
         for place in 0..self.panels.len() {
@@ -102,6 +94,7 @@ impl Figure {
         let labelled = self.panels.iter().any(|panel| !panel.x.label.is_empty());
         let turned = self.panels.iter().any(|panel| has_long_names(panel, width - left - RIGHT));
         let top = if titled { TOP } else { TOP_UNTITLED };
+        let height = self.height.of(width - left - RIGHT, height);
         let bottom = if labelled { BOTTOM } else { BOTTOM_UNLABELLED } + if turned { TURNED } else { 0.0 };
         let frame = Frame { left, right: width - RIGHT, top, bottom: top + height };
         let mut body = String::new();
@@ -118,6 +111,24 @@ impl Figure {
             variable(INK),
             escape(&panel.describe(self)),
             themed(&body)
+        )
+    }
+}
+
+impl ColourBar {
+    /// The scale with the values at its ends.
+    pub fn html(&self) -> String {
+        let stops: Vec<String> = (0..=8).map(|place| viridis(f64::from(place) / 8.0)).collect();
+        self.html_with(&stops.join(","))
+    }
+
+    /// The same with other colours, from its low end to its high one.
+    pub fn html_with(&self, colours: &str) -> String {
+        format!(
+            "<div class=\"colours\"><span>{} {}</span><i style=\"background:linear-gradient(90deg,{colours})\"></i><span>{}</span></div>",
+            html(&self.label),
+            self.value(0.0),
+            self.value(1.0)
         )
     }
 }

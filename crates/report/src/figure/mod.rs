@@ -11,6 +11,7 @@ pub mod png;
 use pudica_statistics::Mean;
 
 pub use axis::{Axis, Scale};
+pub use data::short;
 
 /// A figure: panels in rows, one legend above them, one line of small print below.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +20,37 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels in a row.
     pub columns: usize,
+    /// How high panels are.
+    pub height: Height,
     /// What the colours and shapes mean.
     pub legend: Vec<(String, Style)>,
     /// What the colours of a continuous scale mean.
     pub colour_bar: Option<ColourBar>,
     /// Small print: scale, runs kept and discarded.
     pub note: String,
+}
+
+/// How high the frames of panels are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Height {
+    /// By the number of panels in a row.
+    #[default]
+    Usual,
+    /// Room for so many names on the vertical axis.
+    Names(usize),
+    /// So many times their width: maps, whose cells are to be squares.
+    OfWidth(f64),
+}
+
+impl Height {
+    /// In pixels, for a frame of this width that would usually be so high.
+    fn of(self, width: f64, usual: f64) -> f64 {
+        match self {
+            Height::Usual => usual,
+            Height::Names(names) => 20.0 * names as f64 + 16.0,
+            Height::OfWidth(times) => width * times,
+        }
+    }
 }
 
 /// One pair of axes and what is drawn in it.
@@ -79,10 +105,12 @@ pub enum Mark {
         /// How they look.
         style: Style,
     },
-    /// Squares of side 1 around (x, y), coloured by a value from 0 to 1; hovering in a browser shows their text.
+    /// Squares of side 1 around (x, y), coloured by a value; hovering in a browser shows their text. See [`Panel::map`].
     Cells {
         /// x, y, value and what hovering shows.
         cells: Vec<(f64, f64, f64, String)>,
+        /// The values at the ends of the colours.
+        ends: (f64, f64),
     },
     /// A dashed line across the panel at this y, with a text.
     Level(f64, String),
@@ -238,7 +266,7 @@ impl Mark {
             Mark::LevelIntervals { points, .. } => {
                 points.iter().flat_map(|(y, low, high)| [(*low, *y), (*high, *y)]).collect()
             }
-            Mark::Cells { cells } => {
+            Mark::Cells { cells, .. } => {
                 cells.iter().flat_map(|(x, y, ..)| [(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)]).collect()
             }
             Mark::Level(..) | Mark::Moment(_) => Vec::new(),
@@ -247,6 +275,27 @@ impl Mark {
 }
 
 impl Panel {
+    /// A map of values row by row from the top, in so many columns, each with what hovering shows; `ends` are the values at the ends of the
+    /// colours.
+    pub fn map(title: &str, columns: usize, values: &[(f64, String)], ends: (f64, f64)) -> Panel {
+        let columns = columns.max(1);
+        let rows = values.len().div_ceil(columns);
+        let cell = |(site, (value, text)): (usize, &(f64, String))| {
+            // The axis goes upwards.
+            let (x, y) = (site % columns, rows - 1 - site / columns);
+            (x as f64, y as f64, *value, text.clone())
+        };
+        let marks = vec![Mark::Cells { cells: values.iter().enumerate().map(cell).collect(), ends }];
+        let axis = |count: usize, up: bool| {
+            // Where there are many, every second, fifth, ... is named.
+            let every = [1, 2, 5, 10, 20, 50].into_iter().find(|every| count <= 10 * every).unwrap_or(100);
+            let place = |one: usize| if up { count - 1 - one } else { one };
+            let names = (0..count).step_by(every).map(|one| (place(one) as f64, one.to_string()));
+            Axis { names: names.collect(), ..Axis::linear("").within(-0.5, count as f64 - 0.5) }
+        };
+        Panel { title: title.into(), x: axis(columns, false), y: axis(rows, true), marks }
+    }
+
     /// The vertical values of its lines that its axis can show.
     pub fn line_values(&self) -> Vec<f64> {
         let lines = self.marks.iter().filter(|mark| matches!(mark, Mark::Line { .. }));

@@ -7,7 +7,7 @@ use super::title_of;
 use crate::claims::{Claim, Decision, Parts, interval, single};
 use crate::figure::colour::{of_target, point};
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
-use crate::findings::{Cell, Findings, Spread, Table, counted, head};
+use crate::findings::{Cell, Findings, Table, counted, head};
 use crate::group::{band_and_line, range_of};
 use crate::published::{PARITY_LIMIT, TABLE_2, Table2Row};
 use crate::run::Run;
@@ -395,7 +395,7 @@ fn measure_panel(all: &[&Series], measure: &str, axis: Axis, title: &str) -> Pan
 /// A slope with its 95 % interval.
 fn slope_cell(fit: Option<&Line>) -> Cell {
     match fit.and_then(single) {
-        Some(slope) => Cell::Number { value: slope.value, spread: Spread::Interval(slope.low, slope.high), runs: None },
+        Some(slope) => Cell::within(slope.value, Some((slope.low, slope.high))),
         None => fit.map(|line| line.slope).into(),
     }
 }

@@ -237,7 +237,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, targets: &[String]) {
         let discarded = sweep.discarded_with("target", target);
         let (norm, length) = (partial(&data, 0, 1), partial(&data, 1, 0));
         let slope = |line: &Option<Line>| match line {
-            Some(line) => Cell::Number { value: line.slope, spread: Spread::Error(line.std_error), runs: None },
+            Some(line) => Cell::number(line.slope, Spread::Error(line.std_error), None),
             None => Cell::Missing,
         };
         rows.push(vec![title_of(target).into(), slope(&norm), slope(&length), data.len().into(), discarded.into()]);

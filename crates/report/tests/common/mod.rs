@@ -129,9 +129,14 @@ pub fn summary(folder: &Path) -> Value {
 
 /// Names of the figures of a report, and that each has a PNG, a CSV and a place in the page; the page itself.
 pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
-    let page = std::fs::read_to_string(&report.page).unwrap();
+    checked_page(&report.page, &report.figures)
+}
+
+/// The same of a page and its figures.
+pub fn checked_page(path: &Path, figures: &[std::path::PathBuf]) -> (Vec<String>, String) {
+    let page = std::fs::read_to_string(path).unwrap();
     let mut names = Vec::new();
-    for svg in &report.figures {
+    for svg in figures {
         let name = svg.file_stem().unwrap().to_string_lossy().into_owned();
         let png = std::fs::read(svg.with_extension("png")).unwrap();
         assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{}", svg.display());
@@ -148,7 +153,7 @@ pub fn checked(report: &pudica_report::Report) -> (Vec<String>, String) {
     assert!(!page.contains("src=\"http") && !page.contains("@import") && !page.contains("<script src"));
     // Nothing is marked up that a reader should not see.
     let text = &page[page.find("<body>").unwrap()..page.rfind("<script>").unwrap()];
-    assert!(!text.contains("^{") && !text.contains("_{"), "{}", report.page.display());
+    assert!(!text.contains("^{") && !text.contains("_{"), "{}", path.display());
     assert!(page.contains("Repeat it"));
     (names, page)
 }

@@ -2,7 +2,7 @@
 // type of numbers, NUMBER: float, or double to tell rounding from truth. Weights, moments and labels are kept as floats in both.
 // The length n is an argument. R replicas are the last dimension of every grid.
 //
-// Names used throughout: r replica, b string, i and j positions, x bits, t = x * n + i a token (2n of them), P parameters of a replica.
+// Names used throughout: r replica, b string, i and j positions, x bits, t = 2 i + x a token (2n of them), P parameters of a replica.
 // A LayerNorm's output is kept as its normalised input xhat; scale and shift are folded into what reads it.
 
 typedef unsigned char u8;
@@ -17,6 +17,11 @@ typedef NUMBER number; // what networks are computed in; literals such as 0.f an
 #define LANES (D > 16 ? 32 : D > 8 ? 16 : D > 4 ? 8 : D > 2 ? 4 : 2)
 #define PER ((D + LANES - 1) / LANES)
 #define GROUPS (THREADS / LANES)
+
+// A table of exp(score - the largest of its row of the table of scores) serves all strings: a string's attention weights are its entries
+// over their sum. Where that sum is below this, the largest is not among the string's scores and its entries have lost digits; then the
+// weights are computed from the scores and the string's own largest.
+#define LEAST_SUM 0x1p-20f
 
 #define EACH(k) for (int k = 0, c = lane; k < PER; k++, c += LANES)
 

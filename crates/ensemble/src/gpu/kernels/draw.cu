@@ -43,6 +43,24 @@ extern "C" __global__ void draw_bits(u8* bits, const u32* keys, const u64* step,
         }
 }
 
+// bits [sets, B, n] as words of 32: strings [sets, B, words] by position, columns [sets, words, n] by string. A warp for 32 of each.
+extern "C" __global__ void pack(u32* __restrict__ strings, u32* __restrict__ columns, const u8* __restrict__ bits, int B, int n) {
+    int lane = threadIdx.x % 32, across = (n + 31) / 32, down = (B + 31) / 32, set = blockIdx.y;
+    int place = blockIdx.x * (THREADS / 32) + threadIdx.x / 32;
+    if (place >= across * down) return;
+    int j = place % across * 32 + lane, first = place / across * 32;
+    u32 string = 0, column = 0;
+#pragma unroll 16
+    for (int k = 0; k < 32; k++) {
+        bool one = first + k < B && j < n && bits[((u64)set * B + first + k) * n + j];
+        u32 all = __ballot_sync(0xffffffffu, one);
+        string = lane == k ? all : string;
+        column |= (u32)one << k;
+    }
+    if (first + lane < B) strings[((u64)set * B + first + lane) * across + place % across] = string;
+    if (j < n) columns[((u64)set * down + place / across) * n + j] = column;
+}
+
 // counts [R, 2^n]: how often each string occurs among `rows` fresh strings of n <= 20 bits.
 extern "C" __global__ void count_cube(u32* counts, const u32* keys, const u64* step, int rows, int n) {
     int row = blockIdx.x * THREADS + threadIdx.x;

@@ -1,26 +1,20 @@
 // The feed-forward block backwards, from the gradient of the second norm's input to that of the first norm's, in registers; made as
 // first_layer is.
 
-// before, dhidden [R, rows, 128] from after, hidden, norm1. parts [2, R, blocks, 128]: sums over the rows of a block of dhidden, and
-// of after * norm1.
+// before, dhidden [R, rows, 128] from after, hidden, norm1, with the images of the transposed W2 and folded W1 and their powers [2, R, 2].
+// parts [2, R, blocks, 128]: sums over the rows of a block of dhidden, and of after * norm1.
 extern "C" __global__ void __launch_bounds__(256, 1)
     feed_forward_backward(float* before, float* dhidden, float* parts, const float* after, const float* hidden, const float* norm1,
-                          const float* var1, const float* W, const float* params, u64 P, u64 weight2, u64 scale1, u32 rows) {
-    extern __shared__ __align__(16) u8 memory[];
+                          const float* var1, const unsigned short* images, u64 stride, const float* powers, const float* params, u64 P,
+                          u64 scale1, u32 rows) {
+    extern __shared__ __align__(1024) u8 memory[];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
     unsigned short *second = (unsigned short*)memory, *first = second + PARTS * FF * D;
     float *scale = (float*)(first + PARTS * D * FF), *sums = scale + D; // sums [8 warps, 2, 128]
-    const float* own = params + r * P;
-    float scale_2, inverse_2, scale_1, inverse_1;
-    power_for_matrix(own + weight2, D * FF, scale, &scale_2, &inverse_2);
-    power_for_matrix(W + (u64)r * FF * D, FF * D, scale, &scale_1, &inverse_1);
-#pragma unroll 8
-    for (int k = threadIdx.x; k < D * FF; k += 256) {
-        put_right(second, D, k % FF, k / FF, own[weight2 + k] * scale_2);
-        put_right(first, FF, k % D, k / D, W[(u64)r * FF * D + k] * scale_1);
-    }
-    for (int k = threadIdx.x; k < D; k += 256) scale[k] = own[scale1 + k];
-    __syncthreads();
+    load_images(second, images + r * stride, 2 * PARTS * FF * D);
+    for (int k = threadIdx.x; k < D; k += 256) scale[k] = params[r * P + scale1 + k];
+    float inverse_2 = powers[2 * r + 1], scale_1 = powers[2 * (gridDim.y + r)], inverse_1 = powers[2 * (gridDim.y + r) + 1];
+    wait_for_images();
     u32 second_at = (u32)__cvta_generic_to_shared(second), first_at = (u32)__cvta_generic_to_shared(first);
     u64 all = (u64)r * rows * D;
     float bias[16][2] = {}, along[16][2] = {};

@@ -23,157 +23,136 @@ __device__ __forceinline__ void normalise_pair(float (*v)[4], float* var) {
     }
 }
 
-// Attention weights without an exponential for each: a block makes a table of exp(score - the largest of its row of the table of scores),
-// and a string's weights are its entries over their sum. Where that sum is below this, the largest is not among the string's scores, its
-// entries have lost digits, and the weights are computed from the scores and the string's own largest.
-#define LEAST_SUM 0x1p-20f
-
-// Sums over the positions j of a row (b, i), four lanes together: for each head that of the entries at `own`, those of (b, i)'s token; the
-// next head's lie 4 n^2 further.
-__device__ __forceinline__ void sum_of_row(float* sum, const float* own, u32 mask, int n, int lane) {
+// The part of a row's entries that a lane holds of a table [HEADS, 2n, 2n] whose line for the row's token is `line`: those at the positions
+// j = 4 k + lane % 4 by the bits there, 0 beyond the last.
+__device__ __forceinline__ void entries_of_row(float (*e)[8], const float* line, u32 mask, int n, int lane) {
 #pragma unroll
-    for (int head = 0; head < HEADS; head++, own += 4 * n * n) {
-        sum[head] = 0.f;
+    for (int k = 0; k < 8; k++) {
+        int j = 4 * k + lane % 4, column = 2 * j + (mask >> j & 1);
 #pragma unroll
-        for (int k = 0; k < 8; k++) {
-            int j = k * 4 + lane % 4;
-            if (j < n) sum[head] += own[j + (mask >> j & 1) * n];
-        }
-        sum[head] = sum_over_quad(sum[head]);
+        for (int head = 0; head < HEADS; head++) e[head][k] = j < n ? line[head * 4 * n * n + column] : 0.f;
     }
 }
 
-// The same from the scores at `own`, with the largest of a row's own.
-__device__ __forceinline__ void softmax_of_row(float* largest, float* sum, const float* own, u32 mask, int n, int lane) {
-    for (int head = 0; head < HEADS; head++, own += 4 * n * n) {
-        float most = -3.4e38f, total = 0.f;
-        for (int j = lane % 4; j < n; j += 4) most = fmaxf(most, own[j + (mask >> j & 1) * n]);
-        most = max_over_quad(most);
-        for (int j = lane % 4; j < n; j += 4) total += expf(own[j + (mask >> j & 1) * n] - most);
-        largest[head] = most;
+// Four lanes together: the sums over a row's entries.
+__device__ __forceinline__ void sum_of_row(float* sum, float (*e)[8]) {
+#pragma unroll
+    for (int head = 0; head < HEADS; head++) {
+        float total = 0.f;
+#pragma unroll
+        for (int k = 0; k < 8; k++) total += e[head][k];
         sum[head] = sum_over_quad(total);
     }
 }
 
-// From scores S and values V [R, HEADS * 2n, D], folded W and b, to norm2 [R, B * m, D]. `columns` is HEADS * 2n rounded up to 16, `pitch`
-// to 64. Where mix is given, what the way back needs is stored too: mix, norm1, hidden.
+// A row's scores in e -> exp(score - its own largest).
+__device__ __forceinline__ void exponents_of_row(float (*e)[8], int n, int lane) {
+#pragma unroll
+    for (int head = 0; head < HEADS; head++) {
+        float most = -3.4e38f;
+#pragma unroll
+        for (int k = 0; k < 8; k++) most = 4 * k + lane % 4 < n ? fmaxf(most, e[head][k]) : most;
+        most = max_over_quad(most);
+#pragma unroll
+        for (int k = 0; k < 8; k++) e[head][k] = 4 * k + lane % 4 < n ? expf(e[head][k] - most) : 0.f;
+    }
+}
+
+// From scores S, their exponents T and the images of values, folded W1 and W2 (`prepare`) to norm2 [R, B * m, D]. Values have 2n columns of
+// each head, rounded up to 16; `pitch` is all of them rounded up to 64. powers [3, R, 2]. masks [sets, B]: strings as words. Where mix is
+// given, what the way back needs is stored too: mix, norm1, hidden.
 extern "C" __global__ void __launch_bounds__(256, 1)
-    first_layer(float* mix, float* norm1, float* var1, float* hidden, float* norm2, float* var2, const float* S, const float* V,
-                const float* E, const float* W, const float* bias1, const float* params, u64 P, u64 out_bias, u64 weight2, u64 bias2,
-                u64 scale1, u64 shift1, const u8* bits, int B, int n, int m, int sets, int columns, int pitch) {
-    extern __shared__ __align__(16) u8 memory[];
+    first_layer(float* mix, float* norm1, float* var1, float* hidden, float* norm2, float* var2, const float* S, const float* T,
+                const unsigned short* images, u64 stride, const float* powers, const float* E, const float* bias1, const float* params, u64 P,
+                u64 out_bias, u64 bias2, u64 scale1, u64 shift1, const u32* masks, int B, int n, int m, int sets, int pitch) {
+    extern __shared__ __align__(1024) u8 memory[];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y, mixed = HEADS * 2 * n;
     unsigned short *values = (unsigned short*)memory, *first = values + PARTS * D * pitch, *second = first + PARTS * FF * D;
     float* vectors = (float*)(second + PARTS * D * FF); // out bias, bias1, scale1, shift1 + bias2
     float* table = vectors + 4 * D;                     // [HEADS, 2n, 2n]
-    u32* place = (u32*)(table + HEADS * 4 * n * n);     // of a column of mix: where its entries lie, and its j, x, head
-    const float* own = params + r * P;
-
-    // Powers of two for the matrices, and one over them.
-    float scale_v, inverse_v, scale_1, inverse_1, scale_2, inverse_2;
-    power_for_matrix(V + (u64)r * mixed * D, mixed * D, vectors, &scale_v, &inverse_v);
-    power_for_matrix(W + (u64)r * FF * D, FF * D, vectors, &scale_1, &inverse_1);
-    power_for_matrix(own + weight2, D * FF, vectors, &scale_2, &inverse_2);
-#pragma unroll 8
-    for (int k = threadIdx.x; k < D * columns; k += 256) {
-        int t = k / D, c = k % D;
-        put_right(values, pitch, c, t, t < mixed ? V[((u64)r * mixed + t) * D + c] * scale_v : 0.f);
-    }
-#pragma unroll 8
-    for (int k = threadIdx.x; k < FF * D; k += 256) {
-        put_right(first, D, k / D, k % D, W[(u64)r * FF * D + k] * scale_1);
-        put_right(second, FF, k / FF, k % FF, own[weight2 + k] * scale_2);
-    }
+    const float *own = params + r * P, *scores = S + (u64)r * HEADS * 4 * n * n;
+    load_images(values, images + r * stride, PARTS * D * (pitch + D + FF));
     for (int k = threadIdx.x; k < D; k += 256) {
         vectors[k] = own[out_bias + k], vectors[D + k] = bias1[(u64)r * FF + k];
         vectors[2 * D + k] = own[scale1 + k], vectors[3 * D + k] = own[shift1 + k] + own[bias2 + k];
     }
-    const float* scores = S + (u64)r * HEADS * 4 * n * n;
-    for (int line = warp; line < HEADS * 2 * n; line += 8) {
-        float most = -3.4e38f;
-        for (int t = lane; t < 2 * n; t += 32) most = fmaxf(most, scores[line * 2 * n + t]);
-        most = max_over_warp(most);
-        for (int t = lane; t < 2 * n; t += 32) table[line * 2 * n + t] = expf(scores[line * 2 * n + t] - most);
-    }
-    for (int k = threadIdx.x; k < columns; k += 256) {
-        int head = k / (2 * n), t = k % (2 * n);
-        place[k] = (head * 4 * n * n + t) | t % n << 16 | t / n << 21 | head << 22;
-    }
-    __syncthreads();
+#pragma unroll 8
+    for (int k = threadIdx.x; k < HEADS * 4 * n * n; k += 256) table[k] = T[(u64)r * HEADS * 4 * n * n + k];
+    const float *power_v = powers + 2 * r, *power_1 = power_v + 2 * gridDim.y, *power_2 = power_1 + 2 * gridDim.y;
+    float scale_v = power_v[0], inverse_v = power_v[1], scale_1 = power_1[0], inverse_1 = power_1[1];
+    float scale_2 = power_2[0], inverse_2 = power_2[1];
+    wait_for_images();
 
     u32 values_at = (u32)__cvta_generic_to_shared(values), first_at = (u32)__cvta_generic_to_shared(first);
     u32 second_at = (u32)__cvta_generic_to_shared(second), rows = B * m;
-    const u8* strings = bits + (u64)(r % sets) * B * n;
+    const u32* strings = masks + (u64)(r % sets) * B;
 
     for (u32 begin = blockIdx.x * TILE + warp * 16; begin - warp * 16 < rows; begin += gridDim.x * TILE) {
-        u32 row[2], mask[2] = {}, line[2], string = begin / m, position = begin % m;
-        const float* token[2];
-        float largest[2][HEADS] = {}, factor[2][HEADS];
+        u32 row[2], mask[2], line[2];
+        float x1[16][4], var[2], e[2][HEADS][8], factor[2][HEADS];
         bool enough = true;
-#pragma unroll
-        for (int k = 0; k < 16; k++) {
-            u32 ones = __ballot_sync(FULL, lane < n && strings[min(string, B - 1) * n + lane]);
-            mask[k / 8] = lane / 4 == k % 8 ? ones : mask[k / 8];
-            if (++position == m) position = 0, string++;
-        }
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             row[half] = begin + lane / 4 + half * 8;
-            u32 i = n - m + min(row[half], rows - 1) % m, t = (mask[half] >> i & 1) * n + i;
+            u32 real = min(row[half], rows - 1), i = n - m + real % m;
+            mask[half] = strings[real / m];
+            u32 t = 2 * i + (mask[half] >> i & 1);
             line[half] = t * 2 * n;
-            token[half] = E + ((u64)r * 2 * n + t) * D;
-            sum_of_row(factor[half], table + line[half], mask[half], n, lane);
+            // The residual is what the product is added to.
+            const float* token = E + ((u64)r * 2 * n + t) * D;
+#pragma unroll
+            for (int k = 0; k < 16; k++) {
+                int c = k * 8 + lane % 4 * 2;
+                float2 embedded = *(const float2*)(token + c);
+                x1[k][half * 2] = (embedded.x + vectors[c]) * (FACTOR * scale_v);
+                x1[k][half * 2 + 1] = (embedded.y + vectors[c + 1]) * (FACTOR * scale_v);
+            }
+            entries_of_row(e[half], table + line[half], mask[half], n, lane);
+            sum_of_row(factor[half], e[half]);
 #pragma unroll
             for (int head = 0; head < HEADS; head++) enough = enough && factor[half][head] > LEAST_SUM;
         }
-        enough = __all_sync(FULL, enough);
-        if (!enough)
-            for (int half = 0; half < 2; half++)
-                softmax_of_row(largest[half], factor[half], scores + line[half], mask[half], n, lane);
+        if (!__all_sync(FULL, enough))
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                entries_of_row(e[half], scores + line[half], mask[half], n, lane);
+                exponents_of_row(e[half], n, lane);
+                sum_of_row(factor[half], e[half]);
+            }
 #pragma unroll
         for (int half = 0; half < 2; half++)
 #pragma unroll
             for (int head = 0; head < HEADS; head++) factor[half][head] = 1.f / factor[half][head];
 
-        // Attention weights times values.
-        float x1[16][4] = {}, var[2];
-        for (int k = 0; k < columns; k += 16) {
-            u32 a[PARTS][4];
+        // Attention weights times values: of two columns, those of a position's bits 0 and 1, one is 0.
+        u32 a[HEADS][4][PARTS][4];
 #pragma unroll
-            for (int q = 0; q < 4; q++) {
-                int half = q % 2, c = k + q / 2 * 8 + lane % 4 * 2;
-                float p[2] = {};
-                if (c < mixed) {
+        for (int head = 0; head < HEADS; head++)
 #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        u32 where = place[c + e], j = where >> 16 & 31, x = where >> 21 & 1, head = where >> 22;
-                        float most = largest[half][0], by = factor[half][0];
+            for (int k = 0; k < 4; k++)
 #pragma unroll
-                        for (int h = 1; h < HEADS; h++)
-                            most = head == h ? largest[half][h] : most, by = head == h ? factor[half][h] : by;
-                        if ((mask[half] >> j & 1) == x) {
-                            u32 at = line[half] + (where & 0xffff);
-                            p[e] = (enough ? table[at] : expf(scores[at] - most)) * by;
-                        }
-                    }
-                    if (mix && row[half] < rows)
-                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + c) = make_float2(p[0], p[1]);
+                for (int q = 0; q < 4; q++) {
+                    int half = q % 2, place = 2 * k + q / 2, j = 4 * place + lane % 4;
+                    bool one = mask[half] >> j & 1;
+                    float p = e[half][head][place] * factor[half][head];
+                    float2 both = make_float2(one ? 0.f : p, one ? p : 0.f);
+                    if (mix && j < n && row[half] < rows)
+                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + head * 2 * n + 2 * j) = both;
+                    put_left(a[head][k], q, both.x * FACTOR, both.y * FACTOR);
                 }
-                put_left(a, q, p[0] * FACTOR, p[1] * FACTOR);
-            }
-            product_step(x1, a, values_at, pitch, k, lane);
-        }
+        begin_product();
+#pragma unroll
+        for (int head = 0; head < HEADS; head++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                if (k * 8 < n) product_step(x1, a[head][k], values_at, pitch, head * ((2 * n + 15) / 16 * 16) + k * 16, lane);
+        end_product();
 
-        // Residual, first norm.
+        // First norm.
 #pragma unroll
-        for (int half = 0; half < 2; half++)
+        for (int t = 0; t < 16; t++)
 #pragma unroll
-            for (int t = 0; t < 16; t++) {
-                int c = t * 8 + lane % 4 * 2;
-                float2 e = *(const float2*)(token[half] + c);
-                x1[t][half * 2] = e.x + (x1[t][half * 2] * (inverse_v / FACTOR) + vectors[c]);
-                x1[t][half * 2 + 1] = e.y + (x1[t][half * 2 + 1] * (inverse_v / FACTOR) + vectors[c + 1]);
-            }
+            for (int k = 0; k < 4; k++) x1[t][k] *= inverse_v / FACTOR;
         normalise_pair(x1, var);
 #pragma unroll
         for (int half = 0; half < 2; half++)

@@ -40,7 +40,7 @@ extern "C" __global__ void norm_embedded(number* x, number* var, const number* E
     bool real = row < B * m;
     if (!real) row = B * m - 1;
     int b = row / m, i = n - m + row % m;
-    int t = bits[((u64)(r % sets) * B + b) * n + i] * n + i;
+    int t = 2 * i + bits[((u64)(r % sets) * B + b) * n + i];
     number v[PER], e[PER], a[PER], square;
     u64 at = (u64)r * B * m + row;
     load(v, x + at * D, lane);
@@ -172,7 +172,7 @@ extern "C" __global__ void token_sums(const number* __restrict__ g, const u8* __
 // gradient as far as `after` knows it: from the same parts, or from those given as along [R, alongs, D].
 extern "C" __global__ void gather_tokens(number* table, const number* parts, const number* along, int alongs, number* grads, u64 P, u64 scale,
                                          int chunks, int n, int m) {
-    int t = blockIdx.x, x = t / n, i = t % n - (n - m), r = blockIdx.y;
+    int t = blockIdx.x, x = t % 2, i = t / 2 - (n - m), r = blockIdx.y;
     for (int c = threadIdx.x; c < D; c += blockDim.x) {
         const number* column = parts + (u64)r * chunks * m * 3 * D + c;
         number sum = 0.f;

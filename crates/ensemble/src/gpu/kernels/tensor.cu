@@ -33,16 +33,108 @@ __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float hi
     }
 }
 
-// A right factor is a matrix [PARTS][128][pitch] of halves in shared memory, pitch a multiple of 64, as out = in matrix^T reads it. Eight of
-// its numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks.
-__device__ __forceinline__ void put_right(unsigned short* matrix, int pitch, int row, int column, float value) {
-    int at = row * pitch + ((column / 8 ^ row % 8) * 8) + column % 8;
+// The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
+__device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
+    u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
+    *scale = __uint_as_float((264u - exponent) << 23);
+    *inverse = __uint_as_float((exponent - 10u) << 23);
+}
+
+#define SMALL_WEIGHT 97u   // 2^-30
+#define SMALL_GRADIENT 40u // 2^-87
+
+// A right factor is a matrix [PARTS][pitch / 64][128][64] of halves in shared memory, as out = in matrix^T reads it: panels of 64 columns.
+// Eight of its numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks. That is also
+// the order in which wgmma reads factors that lie at multiples of 1024 bytes (its swizzle of 128 bytes).
+__device__ __forceinline__ int place_right(int row, int column) {
+    return column / 64 * (128 * 64) + row * 64 + ((column / 8 ^ row) % 8) * 8 + column % 8;
+}
+
+// `prepare` makes it from a matrix [128, columns] of each replica, read at strides of `down` and `across` and scaled by a power of two, and
+// notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0.
+// One block for each replica; images lie `stride` halves apart, replicas of the matrix `apart` floats.
+extern "C" __global__ void __launch_bounds__(1024) prepare(unsigned short* images, u64 stride, float* powers, const float* matrix, u64 apart,
+                                                           int down, int across, int columns, int pitch, int group, int real) {
+    __shared__ float largest[32];
+    int r = blockIdx.y;
+    const float* own = matrix + r * apart;
+    unsigned short* image = images + r * stride;
+    float most = 0.f, scale, inverse;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
+        int column = k % columns, within = column % group;
+        if (within < real) most = fmaxf(most, fabsf(own[k / columns * down + (column / group * real + within) * across]));
+    }
+    most = max_over_warp(most);
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
+    __syncthreads();
+    power_for(max_over_warp(largest[threadIdx.x % 32]), SMALL_WEIGHT, &scale, &inverse);
+    if (threadIdx.x == 0) powers[2 * r] = scale, powers[2 * r + 1] = inverse;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
+        int row = k / columns, column = k % columns, within = column % group;
+        float value = within < real ? own[row * down + (column / group * real + within) * across] * scale : 0.f;
+        int at = place_right(row, column);
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        unsigned short half = matrix[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
-        value -= from_half(half);
+        for (int part = 0; part < PARTS; part++) {
+            unsigned short half = image[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
+            value -= from_half(half);
+        }
     }
 }
+
+// `size` halves of images into shared memory, by a block of 256 threads; both are aligned to 16 bytes.
+__device__ __forceinline__ void load_images(unsigned short* to, const unsigned short* from, int size) {
+#pragma unroll 8
+    for (int k = threadIdx.x * 8; k < size; k += 256 * 8) {
+        u32 at = (u32)__cvta_generic_to_shared(to + k);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from + k));
+    }
+}
+
+__device__ __forceinline__ void wait_for_images() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // wgmma reads them by another way
+#endif
+    __syncthreads();
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// Hopper: four warps together multiply 64 rows with a factor that they read once, while they go on.
+#define FOUR(c, t) "+f"(c[t][0]), "+f"(c[t][1]), "+f"(c[t][2]), "+f"(c[t][3])
+
+__device__ __forceinline__ void multiply_add(float (*c)[4], const u32* a, u32 address) {
+    // Where it lies in units of 16 bytes; 1024 bytes from eight rows to the next; the swizzle.
+    u64 factor = (u64)(address >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62;
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
+        "%28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, "
+        "%54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
+        : FOUR(c, 0), FOUR(c, 1), FOUR(c, 2), FOUR(c, 3), FOUR(c, 4), FOUR(c, 5), FOUR(c, 6), FOUR(c, 7), FOUR(c, 8), FOUR(c, 9),
+          FOUR(c, 10), FOUR(c, 11), FOUR(c, 12), FOUR(c, 13), FOUR(c, 14), FOUR(c, 15)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
+}
+
+// Before the first step of a product, whose factors are then not to be touched, and after the last.
+__device__ __forceinline__ void begin_product() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void end_product() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+// c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a right factor.
+__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane) {
+    u32 own = matrix + k / 64 * (2 * 128 * 64) + k % 64 * 2;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+#pragma unroll
+        for (int left = 0; left < PARTS - part; left++) multiply_add(c, a[left], own + 2 * part * 128 * pitch);
+}
+#else
+__device__ __forceinline__ void begin_product() {}
+__device__ __forceinline__ void end_product() {}
 
 __device__ __forceinline__ void load_four(u32* v, u32 address) {
     asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -58,14 +150,14 @@ __device__ __forceinline__ void multiply_add(float* c, const u32* a, const u32* 
 
 // c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a right factor.
 __device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane) {
-    u32 own = matrix + 2 * (lane / 16 * 8 + lane % 8) * pitch + 16 * ((k / 8 + lane / 8 % 2) ^ lane % 8);
+    u32 own = matrix + k / 64 * (2 * 128 * 64) + 128 * (lane / 16 * 8 + lane % 8) + 16 * ((k / 8 + lane / 8 % 2 ^ lane) % 8);
 #pragma unroll
     for (int t = 0; t < 16; t += 4) {
         u32 b[8];
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            load_four(b, own + 2 * (part * 128 + t * 8) * pitch);
-            load_four(b + 4, own + 2 * (part * 128 + t * 8 + 16) * pitch);
+            load_four(b, own + 2 * (part * 128 * pitch + t * 8 * 64));
+            load_four(b + 4, own + 2 * (part * 128 * pitch + (t * 8 + 16) * 64));
 #pragma unroll
             for (int left = 0; left < PARTS - part; left++)
 #pragma unroll
@@ -73,20 +165,23 @@ __device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 mat
         }
     }
 }
+#endif
 
 // c += rows v, each times its factor, times a right factor of pitch 128.
 __device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const float* scale, u32 matrix, int lane) {
+    u32 a[8][PARTS][4];
 #pragma unroll
-    for (int t = 0; t < 16; t += 2) {
-        u32 a[PARTS][4];
+    for (int t = 0; t < 16; t += 2)
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             int half = q % 2;
             float* pair = v[t + q / 2] + half * 2;
-            put_left(a, q, pair[0] * scale[half], pair[1] * scale[half]);
+            put_left(a[t / 2], q, pair[0] * scale[half], pair[1] * scale[half]);
         }
-        product_step(c, a, matrix, 128, t * 8, lane);
-    }
+    begin_product();
+#pragma unroll
+    for (int t = 0; t < 16; t += 2) product_step(c, a[t / 2], matrix, 128, t * 8, lane);
+    end_product();
 }
 
 __device__ __forceinline__ float sum_over_quad(float v) {
@@ -99,16 +194,6 @@ __device__ __forceinline__ float max_over_quad(float v) {
     return fmaxf(v, __shfl_xor_sync(FULL, v, 2));
 }
 
-// The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
-__device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
-    u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
-    *scale = __uint_as_float((264u - exponent) << 23);
-    *inverse = __uint_as_float((exponent - 10u) << 23);
-}
-
-#define SMALL_WEIGHT 97u   // 2^-30
-#define SMALL_GRADIENT 40u // 2^-87
-
 // The largest of each of a lane's two rows.
 __device__ __forceinline__ void largest_of_rows(float (*v)[4], float* largest) {
 #pragma unroll
@@ -118,19 +203,6 @@ __device__ __forceinline__ void largest_of_rows(float (*v)[4], float* largest) {
         for (int t = 0; t < 16; t++) most = fmaxf(most, fmaxf(fabsf(v[t][half * 2]), fabsf(v[t][half * 2 + 1])));
         largest[half] = max_over_quad(most);
     }
-}
-
-// The power of two for a matrix of `size` numbers; every thread of the block gets it. `scratch` is for 8 floats.
-__device__ __forceinline__ void power_for_matrix(const float* matrix, int size, float* scratch, float* scale, float* inverse) {
-    float most = 0.f;
-#pragma unroll 8
-    for (int k = threadIdx.x; k < size; k += 256) most = fmaxf(most, fabsf(matrix[k]));
-    most = max_over_warp(most);
-    if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = most;
-    __syncthreads();
-    for (int k = 0; k < 8; k++) most = fmaxf(most, scratch[k]);
-    __syncthreads();
-    power_for(most, SMALL_WEIGHT, scale, inverse);
 }
 
 // Both rows of a lane into an array [rows, 128].

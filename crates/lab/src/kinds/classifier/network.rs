@@ -42,6 +42,8 @@ impl ModelConfig {
             VisionConfig::ConvMixer(own) => {
                 (stated.depth, stated.dim, stated.patch, stated.kernel) = (own.depth, own.dim, own.patch, own.kernel);
             }
+            // Networks of other people's checkpoints: no kind here is one of them.
+            VisionConfig::CifarResNet(_) | VisionConfig::TorchvisionResNet(_) | VisionConfig::Vit(_) => {}
         }
         *self = stated;
         Ok(())

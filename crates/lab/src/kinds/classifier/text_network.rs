@@ -43,6 +43,7 @@ impl ModelConfig {
                     classes,
                     dropout,
                     attention: if self.attention == "relu" { Attention::Relu } else { Attention::Softmax },
+                    ..own
                 })
             }
             ModelKind::Gpt2 => {
@@ -56,6 +57,7 @@ impl ModelConfig {
                     ff: or(self.mlp, own.ff),
                     classes,
                     dropout,
+                    ..own
                 })
             }
             ModelKind::Lstm => {

@@ -7,12 +7,12 @@ use super::TextBatch;
 use super::layers::{SPREAD, look_up, table, touch};
 use crate::attention::{Attention, AttentionSpec, Mask, attend};
 use crate::classifier::Pass;
-use crate::layers::{LayerNorm, gelu_by_tanh, multiply};
+use crate::layers::{LAYER_NORM_EPS, LayerNorm, Nonlinearity, multiply};
 use crate::params::{Init, Param, Scope};
 use crate::{NnError, Parameters};
 
-/// GPT-2's shape. Its parameters have the names of `GPT2ForSequenceClassification` in Python's `transformers`, with one LayerNorm
-/// more, `transformer.ln_e` on the embeddings: the measure of sensitivity puts its noise behind one in every model.
+/// GPT-2's shape. Its parameters have the names of `GPT2ForSequenceClassification` in Python's `transformers`, as a rule with
+/// one LayerNorm more, `transformer.ln_e` on the embeddings: the measure of sensitivity puts its noise behind one in every model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gpt2Config {
@@ -32,12 +32,30 @@ pub struct Gpt2Config {
     pub classes: usize,
     /// Share of values dropped in training: of embeddings, attention weights and both parts of a layer.
     pub dropout: f64,
+    /// Whether there is `transformer.ln_e`; those of other people have none.
+    pub embedding_norm: bool,
+    /// Between the linear layers of a layer.
+    pub activation: Nonlinearity,
+    /// LayerNorm's epsilon.
+    pub norm_eps: f64,
 }
 
 impl Default for Gpt2Config {
     /// The paper's, with the tokens of RoBERTa.
     fn default() -> Self {
-        Self { vocabulary: 50_265, length: 128, d: 256, layers: 4, heads: 8, ff: 1024, classes: 2, dropout: 0.1 }
+        Self {
+            vocabulary: 50_265,
+            length: 128,
+            d: 256,
+            layers: 4,
+            heads: 8,
+            ff: 1024,
+            classes: 2,
+            dropout: 0.1,
+            embedding_norm: true,
+            activation: Nonlinearity::GeluByTanh,
+            norm_eps: LAYER_NORM_EPS,
+        }
     }
 }
 
@@ -48,13 +66,13 @@ pub struct Gpt2 {
     position: Param<2>,
     layers: Vec<Layer>,
     norm: LayerNorm,
-    embedding_norm: LayerNorm,
+    embedding_norm: Option<LayerNorm>,
     score: Param<2>,
 }
 
 impl Gpt2 {
     pub(super) fn new(config: &Gpt2Config, mut params: Scope) -> Self {
-        let Gpt2Config { vocabulary, length, d, layers, classes, dropout, .. } = *config;
+        let Gpt2Config { vocabulary, length, d, layers, classes, dropout, norm_eps, .. } = *config;
         Self {
             dropout,
             token: table(params.at("transformer.wte"), vocabulary, d),
@@ -62,8 +80,10 @@ impl Gpt2 {
             layers: (0..layers)
                 .map(|layer| Layer::new(config, params.at(format_args!("transformer.h.{layer}"))))
                 .collect(),
-            norm: LayerNorm::new(params.at("transformer.ln_f"), d),
-            embedding_norm: LayerNorm::new(params.at("transformer.ln_e"), d),
+            norm: LayerNorm::with_eps(params.at("transformer.ln_f"), d, norm_eps),
+            embedding_norm: config
+                .embedding_norm
+                .then(|| LayerNorm::with_eps(params.at("transformer.ln_e"), d, norm_eps)),
             score: table(params.at("score"), classes, d),
         }
     }
@@ -90,7 +110,11 @@ impl Gpt2 {
         let d = embeddings.dims()[2];
         let positions = p.get(self.position).narrow(0, known, length);
         let x = embeddings.reshape([sequences, length, d]) + positions.unsqueeze();
-        let x = touch(self.embedding_norm.forward(p, x), &batch);
+        let x = match &self.embedding_norm {
+            Some(norm) => norm.forward(p, x),
+            None => x,
+        };
+        let x = touch(x, &batch);
         let mut x = pass.dropout(x, self.dropout);
         for (index, layer) in self.layers.iter().enumerate() {
             let normed = layer.ln_1.forward(p, x.clone());
@@ -123,6 +147,7 @@ impl Gpt2 {
 struct Layer {
     heads: usize,
     dropout: f64,
+    activation: Nonlinearity,
     ln_1: LayerNorm,
     /// Of queries, keys and values, beside each other.
     c_attn: Conv1d,
@@ -134,16 +159,17 @@ struct Layer {
 
 impl Layer {
     fn new(config: &Gpt2Config, mut params: Scope) -> Self {
-        let Gpt2Config { d, layers, heads, ff, dropout, .. } = *config;
+        let Gpt2Config { d, layers, heads, ff, dropout, activation, norm_eps, .. } = *config;
         // What writes into the residual stream starts smaller the more layers there are.
         let writing = SPREAD / (2.0 * layers as f64).sqrt();
         Self {
             heads,
             dropout,
-            ln_1: LayerNorm::new(params.at("ln_1"), d),
+            activation,
+            ln_1: LayerNorm::with_eps(params.at("ln_1"), d, norm_eps),
             c_attn: Conv1d::new(params.at("attn.c_attn"), d, 3 * d, SPREAD),
             attn_proj: Conv1d::new(params.at("attn.c_proj"), d, d, writing),
-            ln_2: LayerNorm::new(params.at("ln_2"), d),
+            ln_2: LayerNorm::with_eps(params.at("ln_2"), d, norm_eps),
             c_fc: Conv1d::new(params.at("mlp.c_fc"), d, ff, SPREAD),
             mlp_proj: Conv1d::new(params.at("mlp.c_proj"), ff, d, writing),
         }
@@ -183,7 +209,7 @@ impl Layer {
         let mixed = attend(queries, keys_values, padding, spec, pass);
         let x = x + pass.dropout(self.attn_proj.forward(p, mixed), dropout);
         let normed = self.ln_2.forward(p, x.clone());
-        let wide = gelu_by_tanh(self.c_fc.forward(p, normed));
+        let wide = self.activation.apply(self.c_fc.forward(p, normed));
         x + pass.dropout(self.mlp_proj.forward(p, wide), dropout)
     }
 }

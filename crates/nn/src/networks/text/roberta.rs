@@ -7,15 +7,14 @@ use super::TextBatch;
 use super::layers::{dense, look_up, table, touch};
 use crate::attention::{Attention, AttentionSpec, Mask, attend};
 use crate::classifier::Pass;
-use crate::layers::{LayerNorm, Linear, gelu, multiply};
+use crate::layers::{LAYER_NORM_EPS, LayerNorm, Linear, Nonlinearity, multiply};
 use crate::params::{Param, Scope};
 use crate::{NnError, Parameters};
 
 /// Rows of the position embedding before that of the first token: RoBERTa counts positions from its padding token's number, 1.
 const FIRST_POSITION: usize = 2;
 
-/// RoBERTa's shape. Its parameters have the names of `RobertaForSequenceClassification` in Python's `transformers`; LayerNorms have
-/// `roberta-base`'s epsilon, 1e-5. The paper does not give the feed-forward width: 4 times the width, as in `roberta-base`.
+/// RoBERTa's shape. Its parameters have the names of `RobertaForSequenceClassification` in Python's `transformers`; The paper does not give the feed-forward width: 4 times the width, as in `roberta-base`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RobertaConfig {
@@ -37,6 +36,10 @@ pub struct RobertaConfig {
     pub dropout: f64,
     /// How scores become weights.
     pub attention: Attention,
+    /// Between the linear layers of a layer.
+    pub activation: Nonlinearity,
+    /// LayerNorm's epsilon: `roberta-base`'s, 1e-5.
+    pub norm_eps: f64,
 }
 
 impl Default for RobertaConfig {
@@ -52,6 +55,8 @@ impl Default for RobertaConfig {
             classes: 2,
             dropout: 0.1,
             attention: Attention::Softmax,
+            activation: Nonlinearity::Gelu,
+            norm_eps: LAYER_NORM_EPS,
         }
     }
 }
@@ -74,7 +79,7 @@ impl Roberta {
         let mut embeddings = params.at("roberta.embeddings");
         let word = table(embeddings.at("word_embeddings"), vocabulary, d);
         let token_type = table(embeddings.at("token_type_embeddings"), 1, d);
-        let norm = LayerNorm::new(embeddings.at("LayerNorm"), d);
+        let norm = LayerNorm::with_eps(embeddings.at("LayerNorm"), d, config.norm_eps);
         let position = table(embeddings.at("position_embeddings"), length + FIRST_POSITION, d);
         let layer = |layer: usize| Layer::new(config, params.at(format_args!("roberta.encoder.layer.{layer}")));
         let layers = (0..layers).map(layer).collect();
@@ -110,6 +115,7 @@ impl Roberta {
 
 struct Layer {
     spec: AttentionSpec,
+    activation: Nonlinearity,
     query: Linear,
     key: Linear,
     value: Linear,
@@ -122,17 +128,18 @@ struct Layer {
 
 impl Layer {
     fn new(config: &RobertaConfig, mut params: Scope) -> Self {
-        let RobertaConfig { d, heads, ff, dropout, attention, .. } = *config;
+        let RobertaConfig { d, heads, ff, dropout, attention, activation, norm_eps, .. } = *config;
         Self {
+            activation,
             spec: AttentionSpec { heads, mask: Mask::None, attention, dropout },
             query: dense(params.at("attention.self.query"), d, d),
             key: dense(params.at("attention.self.key"), d, d),
             value: dense(params.at("attention.self.value"), d, d),
             attention_out: dense(params.at("attention.output.dense"), d, d),
-            attention_norm: LayerNorm::new(params.at("attention.output.LayerNorm"), d),
+            attention_norm: LayerNorm::with_eps(params.at("attention.output.LayerNorm"), d, norm_eps),
             intermediate: dense(params.at("intermediate.dense"), d, ff),
             output: dense(params.at("output.dense"), ff, d),
-            norm: LayerNorm::new(params.at("output.LayerNorm"), d),
+            norm: LayerNorm::with_eps(params.at("output.LayerNorm"), d, norm_eps),
         }
     }
 
@@ -151,7 +158,7 @@ impl Layer {
         let mixed = attend(queries, keys_values, padding, self.spec, pass);
         let mixed = pass.dropout(self.attention_out.forward(p, mixed), dropout);
         let x = self.attention_norm.forward(p, mixed + x);
-        let wide = gelu(self.intermediate.forward(p, x.clone()));
+        let wide = self.activation.apply(self.intermediate.forward(p, x.clone()));
         let narrow = pass.dropout(self.output.forward(p, wide), dropout);
         self.norm.forward(p, narrow + x)
     }

@@ -1,4 +1,4 @@
-//! Networks on images: those of Vasudeva et al., Section 5, one file each.
+//! Networks on images, one file each: those of Vasudeva et al., Section 5, and those that checkpoints of other people are of.
 //!
 //! [`VisionConfig`] says which one and how large; it is a [`Classifier`] of [`ImageBatch`].
 
@@ -8,8 +8,12 @@ mod densenet121;
 mod images;
 mod layers;
 mod mlp;
+mod residual;
 mod resnet18;
+mod resnet_cifar;
+mod resnet_torchvision;
 mod transformer;
+mod vit;
 mod vit_simple;
 mod vit_small;
 
@@ -28,7 +32,10 @@ pub use densenet121::DenseNetConfig;
 pub use images::{ImageBatch, ImageShape};
 pub use layers::Activation;
 pub use mlp::MlpConfig;
+pub use resnet_cifar::CifarResNetConfig;
+pub use resnet_torchvision::TorchvisionResNetConfig;
 pub use resnet18::ResNetConfig;
+pub use vit::{VitConfig, VitStyle};
 pub use vit_simple::VitSimpleConfig;
 pub use vit_small::VitSmallConfig;
 
@@ -53,6 +60,14 @@ pub enum VisionConfig {
     /// ConvMixer.
     #[serde(rename = "convmixer")]
     ConvMixer(ConvMixerConfig),
+    /// ResNet-20 and its deeper kin, of other people's checkpoints.
+    #[serde(rename = "resnet-cifar")]
+    CifarResNet(CifarResNetConfig),
+    /// torchvision's ResNets, of other people's checkpoints.
+    #[serde(rename = "resnet-torchvision")]
+    TorchvisionResNet(TorchvisionResNetConfig),
+    /// ViTs of other people's checkpoints.
+    Vit(VitConfig),
 }
 
 /// What one kind of network says of itself; [`VisionConfig`] adds what is the same for all.
@@ -88,6 +103,9 @@ impl VisionConfig {
             Self::ResNet18(config) => config,
             Self::DenseNet121(config) => config,
             Self::ConvMixer(config) => config,
+            Self::CifarResNet(config) => config,
+            Self::TorchvisionResNet(config) => config,
+            Self::Vit(config) => config,
         }
     }
 }

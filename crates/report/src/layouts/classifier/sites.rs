@@ -3,7 +3,7 @@
 use pudica_statistics::{Mean, Range};
 
 use super::Context;
-use crate::figure::{Axis, ColourBar, Figure, Mark, Panel};
+use crate::figure::{Axis, ColourBar, Figure, Panel};
 use crate::findings::Drawn;
 use crate::group::Group;
 
@@ -24,16 +24,9 @@ pub fn patches(context: &Context) -> Option<Drawn> {
     let high = if high > 0.0 { high } else { 1.0 };
     let panel = |(group, profile): &(&Group, Vec<Mean>)| {
         let side = (profile.len() as f64).sqrt().ceil().max(1.0) as usize;
-        let cells = profile.iter().enumerate().map(|(site, mean)| {
-            // Patches go row by row from the top, the axis upwards.
-            let (x, y) = (site % side, side - 1 - site / side);
-            let text = format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high);
-            (x as f64, y as f64, mean.mean / high, text)
-        });
-        let columns: Vec<String> = (0..side).map(|column| column.to_string()).collect();
-        let rows: Vec<String> = columns.iter().rev().cloned().collect();
-        let (x, y) = (Axis::linear("").named(&columns), Axis::linear("").named(&rows));
-        Panel { title: group.label.clone(), x, y, marks: vec![Mark::Cells { cells: cells.collect() }] }
+        let told =
+            |mean: &Mean| (mean.mean, format!("{}: {:.4} [{:.4}, {:.4}]", group.label, mean.mean, mean.low, mean.high));
+        Panel::map(&group.label, side, &profile.iter().map(told).collect::<Vec<_>>(), (0.0, high))
     };
     let panels: Vec<Panel> = maps.iter().map(panel).collect();
     let columns = panels.len().clamp(1, 3);
