@@ -213,8 +213,13 @@ write("reverse-lstm", [node("Transpose", "x", "t", perm=[1, 0, 2]), node("LSTM",
 sequences = images(4, 1, 6, 4)
 case("reverse-lstm", "images", sequences, {"x": sequences[:, 0]}, ort_only=True)
 
+# An answer that depends on the others of the batch, as batch normalisation does in training.
+write("mixed", [node("MatMul", "x w", "h"), node("ReduceMean", "h", "m", axes=[0], keepdims=1), node("Sub", "h m", "y")],
+      [("x", "f32", ["N", 4])], [("y", "f32", ["N", 3])], [weights("w", (4, 3))])
+
 # Weights in a file of their own.
 made = onnx.load(HERE / "mlp.onnx")
+(HERE / "external.onnx.data").unlink(missing_ok=True)  # it would be appended to
 onnx.save_model(made, HERE / "external.onnx", save_as_external_data=True, all_tensors_to_one_file=True, location="external.onnx.data", size_threshold=0)
 rows = rng.standard_normal((3, 6)).astype(np.float32).round(4)
 case("external", "rows", rows, {"x": rows}, weights=["w1", "b1", "w2", "b2"])
