@@ -172,7 +172,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     stop_on_signals(stop.clone())?;
     let data = data_folder(arguments.reading.data.as_deref())?;
     let requests = arguments.requests()?;
-    let models: Vec<Box<dyn Model>> = requests.iter().map(open_model).collect::<Result<_, _>>()?;
+    let models: Vec<Box<dyn Model>> =
+        requests.iter().map(|request| open_model(request, data.as_deref())).collect::<Result<_, _>>()?;
     let takes = models.first().map_or(Takes::Anything, |model| model.about().takes.clone());
     let request = InputsRequest {
         source: source.clone(),
@@ -425,8 +426,11 @@ fn print_boolean(found: &BooleanDetail) {
 
 /// `0.34 [0.30, 0.38]`.
 fn written(value: &Value) -> String {
-    match value.ci95 {
-        Some([low, high]) if low < high => format!("{} [{}, {}]", number(value.value), number(low), number(high)),
-        _ => number(value.value),
+    let Some([low, high]) = value.ci95.filter(|[low, high]| low < high) else { return number(value.value) };
+    // Two digits of the interval's width; where it is small beside the number, as many of the number.
+    let decimals = (2.0 - (high - low).log10().floor()).clamp(0.0, 12.0) as usize;
+    match value.value.abs().max(high.abs()) {
+        size if size != 0.0 && !(1e-3..1e6).contains(&size) => format!("{:.2e} [{low:.2e}, {high:.2e}]", value.value),
+        _ => format!("{:.decimals$} [{low:.decimals$}, {high:.decimals$}]", value.value),
     }
 }

@@ -24,6 +24,7 @@ mod results;
 pub mod settings;
 mod stop;
 pub mod store;
+mod trained;
 
 pub use compute::{Abilities, Compute, Machine};
 pub use error::{Error, Result};
@@ -37,3 +38,4 @@ pub use results::{Cells, Table, write_results, write_table};
 pub use settings::Settings;
 pub use stop::{Progress, Stop};
 pub use store::{Outcome, RunSummary, SweepFolder};
+pub use trained::{Trained, trained_network};

@@ -221,7 +221,7 @@ fn patch_sensitivity_of_a_linear_model_is_its_closed_form() {
 fn patch_sensitivity_through_onnx_is_the_closed_form() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/onnx/linear.onnx");
     let request = ModelRequest { source: Source::File(path), choices: Choices::default() };
-    let model = open_model(&request).unwrap();
+    let model = open_model(&request, None).unwrap();
     let weights = model.weights().unwrap();
     // Scores of two classes: what decides is their difference.
     let matrix = weights.layout().iter().find(|parameter| parameter.range.len() == 2 * 192).unwrap();

@@ -46,7 +46,8 @@ impl Mean {
             (_, true) => Share::of(cases, cases, false),
             _ => return self,
         };
-        Mean { low: seen.low, high: seen.high, ..self }
+        // Rounding must not leave the ends.
+        Mean { low: if none.0 { 0.0 } else { seen.low }, high: if none.1 { 1.0 } else { seen.high }, ..self }
     }
 }
 

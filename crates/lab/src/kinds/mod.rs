@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::plan::Plan;
 use crate::settings::Settings;
+use crate::store::RunFolder;
+use crate::trained::Trained;
 
 pub use documented::{Documented, SettingDoc};
 pub(crate) use documented::{choices, documented};
@@ -52,6 +54,8 @@ pub struct Kind {
     pub settings: SettingsOf,
     /// The run whose labels a run with these settings learns, if any.
     pub teacher: fn(&Settings) -> Option<String>,
+    /// The network that a finished run has trained; the data folder is where tokens are made with.
+    pub trained: fn(&RunFolder, Option<&Path>) -> Result<Trained>,
     /// Reads the data of a plan and finds its device, before anything is written.
     pub open: fn(&Plan, &Machine) -> Result<Box<dyn Experiment>>,
 }

@@ -13,6 +13,7 @@ mod optimiser;
 use burn::tensor::{Distribution, Tensor};
 
 use crate::params::{Buffer, ParamList, Scope};
+use crate::weights::Stored;
 use crate::{Device, NnError, Parameters, Weights};
 
 pub use learner::{ConsistencyTerm, Learner};
@@ -67,6 +68,14 @@ pub trait Classifier: Clone {
     fn empty_weights(&self) -> Result<Weights, NnError> {
         self.check()?;
         Ok(self.params().empty())
+    }
+
+    /// Weights and buffers from the bytes of [`Learner::to_bytes`]. All must be there, in their shapes, and nothing else.
+    fn read_weights(&self, bytes: &[u8]) -> Result<(Weights, Weights), NnError> {
+        let (weights, buffers) = (self.empty_weights()?, self.initial_buffers());
+        let stored = Stored::parse(bytes)?;
+        stored.check_only(&[("", &weights), ("", &buffers)])?;
+        Ok((stored.read("", &weights)?, stored.read("", &buffers)?))
     }
 
     /// The buffers as they are before training.

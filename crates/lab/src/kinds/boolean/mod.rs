@@ -26,6 +26,7 @@ use crate::kinds::{Configuration, Implied, Kind, SettingsOf};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::store::RunFolder;
+use crate::trained::Trained;
 use validate::LONGEST_TABLE;
 
 pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
@@ -70,6 +71,10 @@ pub static KIND: Kind = Kind {
     ],
     settings: SettingsOf { implied, resolve, ..SettingsOf::of::<RunConfig>() },
     teacher,
+    trained: |folder, _| {
+        let config = config_of_run(folder)?;
+        Ok(Trained::Bits { network: Box::new(trained(&config, &folder.weights_path())?), n: config.n })
+    },
     open,
 };
 
@@ -194,12 +199,6 @@ pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
         return Err(Error::Folder { path: folder.path().into(), problem });
     }
     Ok(pudica_probe::learnt_table(&trained(&config, &folder.weights_path())?, config.n)?)
-}
-
-/// The network of a finished run, on this machine's processor, and the length of the strings it reads.
-pub fn network_of_run(folder: &RunFolder) -> Result<(Network, usize)> {
-    let config = config_of_run(folder)?;
-    Ok((trained(&config, &folder.weights_path())?, config.n))
 }
 
 /// The network a finished run has trained, on this machine's processor.

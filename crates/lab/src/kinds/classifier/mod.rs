@@ -8,6 +8,7 @@ mod evaluate;
 mod images;
 mod library;
 mod network;
+mod of_run;
 mod own;
 mod point;
 mod schedule;
@@ -62,6 +63,7 @@ pub static KIND: Kind = Kind {
     ],
     settings: SettingsOf { identify: own::identify, ..SettingsOf::of::<ClassifierConfig>() },
     teacher: |_| None,
+    trained: of_run::trained,
     open: library::open,
 };
 

@@ -193,7 +193,7 @@ fn read_own(config: &DataConfig, folder: Option<&Path>) -> Result<Read> {
 }
 
 /// What makes tokens, from the data folder.
-fn encoder(folder: Option<&Path>) -> Result<PairEncoder> {
+pub(super) fn encoder(folder: Option<&Path>) -> Result<PairEncoder> {
     let hint = how_to_get("bpe");
     let Some(folder) = folder else {
         return Err(Error::Data(format!("no data folder is named, but bpe (RoBERTa's tokens) is needed: {hint}")));

@@ -46,6 +46,7 @@ pub static KIND: Kind = Kind {
     ],
     settings: SettingsOf::of::<GrokkingConfig>(),
     teacher: |_| None,
+    trained: |folder, _| training::trained(folder),
     open: training::open,
 };
 

@@ -13,6 +13,8 @@ use crate::kinds::Configuration;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::stop::Progress;
+use crate::store::RunFolder;
+use crate::trained::{Trained, settings_of, weights_of};
 
 /// Seeds trained at once where nobody says otherwise; a network of the paper's size needs about 0.3 GB.
 const TOGETHER: usize = 8;
@@ -55,6 +57,15 @@ impl Experiment for GrokkingExperiment {
     fn begin(&self, runs: &[RunStart]) -> Result<Box<dyn Training + '_>> {
         Ok(Box::new(GrokkingTraining::begin(self, runs)?))
     }
+}
+
+/// The network that a run has trained.
+pub(super) fn trained(folder: &RunFolder) -> Result<Trained> {
+    let config: GrokkingConfig = settings_of(folder)?;
+    let network = config.network();
+    let weights = network.empty_weights()?.from_bytes(&weights_of(folder)?);
+    let weights = weights.map_err(|error| Error::damaged(&folder.weights_path(), error))?;
+    Ok(Trained::Modular { network, weights })
 }
 
 /// Networks in training.

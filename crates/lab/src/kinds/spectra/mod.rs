@@ -32,6 +32,10 @@ pub static KIND: Kind = Kind {
     measures: &["ck_mean_degree", "ntk_mean_degree", "ck_*", "ntk_*", "infinite_*"],
     settings: SettingsOf::of::<SpectraConfig>(),
     teacher: |_| None,
+    trained: |folder, _| {
+        let problem = "is a run of kernels, which have no network that could be measured";
+        Err(Error::Folder { path: folder.path().into(), problem: problem.into() })
+    },
     open,
 };
 

@@ -45,5 +45,6 @@ pub static KIND: Kind = Kind {
     ],
     settings: SettingsOf::of::<TokensConfig>(),
     teacher: |_| None,
+    trained: |folder, _| training::trained(folder),
     open: training::open,
 };

@@ -15,6 +15,8 @@ use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Tr
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::stop::Progress;
+use crate::store::RunFolder;
+use crate::trained::{Trained, weights_of};
 
 struct TokensExperiment;
 
@@ -59,6 +61,12 @@ impl Experiment for TokensExperiment {
         let [start] = runs else { return Err(Error::Other("these layers train one at a time".into())) };
         Ok(Box::new(TokensTraining::begin(start)?))
     }
+}
+
+/// The layer that a run has trained.
+pub(super) fn trained(folder: &RunFolder) -> Result<Trained> {
+    let (layer, _) = read_layer(&weights_of(folder)?).map_err(|error| Error::damaged(&folder.weights_path(), error))?;
+    Ok(Trained::Tokens(Box::new(layer)))
 }
 
 /// A layer in training.
