@@ -208,6 +208,8 @@ fn what_a_model_takes() {
     assert_eq!(about("mlp.onnx").takes, Takes::Rows { width: Some(6) });
     assert_eq!(about("tokens.onnx").takes, Takes::Tokens { length: None, vocabulary: Some(20) });
     assert!(about("bytes-nhwc.onnx").notes[0].contains("round(255 x value)"));
+    let depends = |file: &str| about(file).notes.iter().any(|note| note.contains("depends on the others"));
+    assert!(depends("mixed.onnx") && !depends("mlp.onnx") && !depends("batch-3.onnx"));
     let (mlp, other) = (about("mlp.onnx"), about("external.onnx"));
     assert_eq!((mlp.digest.len(), mlp.name.as_str(), mlp.runtime.as_str()), (16, "mlp", "tract 0.23.9"));
     assert_ne!(mlp.digest, other.digest);

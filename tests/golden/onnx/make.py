@@ -102,6 +102,21 @@ mean, std = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224,
 case("cnn", "images", pictures, {"x": (pictures - mean[:, None, None]) / std[:, None, None]}, normalise="imagenet")
 case("constants", "images", pictures, {"x": pictures}, weights=trained)
 
+# Patches with a token for the class, positions, a mask (which is no weight) and attention without weights of its own.
+mask = numpy_helper.from_array(np.triu(np.full((5, 5), -1e9, np.float32), 1), "mask")
+write("patches", [node("Conv", "x k c", "p", kernel_shape=[4, 4], strides=[4, 4]), node("Reshape", "p flat", "f"),
+                  node("Transpose", "f", "t", perm=[0, 2, 1]), node("Shape", "x", "s"), node("Gather", "s zero", "n"),
+                  node("Concat", "n rest", "e", axis=0), node("Expand", "cls e", "first"), node("Concat", "first t", "h", axis=1),
+                  node("Add", "h positions", "a"), node("Transpose", "a", "at", perm=[0, 2, 1]), node("MatMul", "a at", "q"),
+                  node("Add", "q mask", "m"), node("Softmax", "m", "w", axis=-1), node("MatMul", "w a", "v"),
+                  node("LayerNormalization", "v scale shift", "l"), node("ReduceMean", "l", "r", axes=[1], keepdims=0), node("Gemm", "r g b", "y")],
+      [("x", "f32", ["N", 1, 8, 8])], [("y", "f32", ["N", 3])],
+      [weights("k", (6, 1, 4, 4)), weights("c", (6,)), whole("flat", [0, 6, 4]), whole("zero", [0]), whole("rest", [1, 6]),
+       weights("cls", (1, 1, 6)), weights("positions", (1, 5, 6)), mask, weights("scale", (6,)), weights("shift", (6,)),
+       weights("g", (6, 3)), weights("b", (3,))])
+pictures = images(4, 1, 8, 8)
+case("patches", "images", pictures, {"x": pictures}, weights=["k", "c", "cls", "positions", "scale", "shift", "g", "b"])
+
 # Images of any size, and a final [N, C, 1, 1].
 write("any-size", [node("Conv", "x k c", "a", kernel_shape=[3, 3]), node("Relu", "a", "r"), node("GlobalAveragePool", "r", "g"),
                    node("Conv", "g w b", "y", kernel_shape=[1, 1])],
@@ -198,8 +213,13 @@ write("reverse-lstm", [node("Transpose", "x", "t", perm=[1, 0, 2]), node("LSTM",
 sequences = images(4, 1, 6, 4)
 case("reverse-lstm", "images", sequences, {"x": sequences[:, 0]}, ort_only=True)
 
+# An answer that depends on the others of the batch, as batch normalisation does in training.
+write("mixed", [node("MatMul", "x w", "h"), node("ReduceMean", "h", "m", axes=[0], keepdims=1), node("Sub", "h m", "y")],
+      [("x", "f32", ["N", 4])], [("y", "f32", ["N", 3])], [weights("w", (4, 3))])
+
 # Weights in a file of their own.
 made = onnx.load(HERE / "mlp.onnx")
+(HERE / "external.onnx.data").unlink(missing_ok=True)  # it would be appended to
 onnx.save_model(made, HERE / "external.onnx", save_as_external_data=True, all_tensors_to_one_file=True, location="external.onnx.data", size_threshold=0)
 rows = rng.standard_normal((3, 6)).astype(np.float32).round(4)
 case("external", "rows", rows, {"x": rows}, weights=["w1", "b1", "w2", "b2"])

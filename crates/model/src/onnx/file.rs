@@ -151,7 +151,7 @@ fn check_tensor(tensor: &TensorProto) -> Result<(), String> {
         listed.into_iter().chain([tensor.uint64_data.len(), tensor.string_data.len()]).max().unwrap_or(0) as u64;
     let held = match (raw, element_bytes(tensor.data_type)) {
         (0, _) => listed,
-        (_, Some(bytes)) if raw % bytes == 0 => raw / bytes,
+        (_, Some(bytes)) if raw.is_multiple_of(bytes) => raw / bytes,
         (_, Some(_)) => u64::MAX,
         // Two to a byte, at most four.
         (_, None) if claimed <= 4 * raw => claimed,

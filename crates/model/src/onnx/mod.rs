@@ -167,14 +167,24 @@ impl OnnxModel {
         let mut tried = Err("does not say how large its input is".to_string());
         for side in sides.iter().copied() {
             let Some(examples) = feeder.examples(4, side) else { break };
-            tried = self.answers(&examples).map_err(|error| match error {
-                ModelError::File { problem, .. } => problem,
-                other => other.to_string(),
-            });
+            tried = self.answers(&examples).and_then(|scores| Ok((scores, self.answers(&examples[..1])?))).map_err(
+                |error| match error {
+                    ModelError::File { problem, .. } => problem,
+                    other => other.to_string(),
+                },
+            );
             if tried.is_ok() {
                 break;
             }
         }
+        if let Ok((together, alone)) = &tried {
+            let apart = |(a, b): (&f32, &f32)| (a - b).abs() > 1e-3 * (1.0 + a.abs());
+            if together.values.iter().zip(&alone.values).any(apart) {
+                let why = "Its answer to an input depends on the others of the batch, or on chance: was it exported without .eval()?";
+                self.about.notes.push(why.into());
+            }
+        }
+        let tried = tried.map(|(together, _)| together);
         // Of a network for images of any size it is not known that it takes those of ours.
         let declared = self.source.output.shape.as_ref().and_then(|shape| match shape.as_slice() {
             [_, Some(classes)] => Some(*classes),
@@ -264,10 +274,12 @@ fn what_outputs_are(chosen: Option<Outputs>, last: Option<&str>, scores: Option<
             Outputs::Logits,
             taken("logits", "they are logarithms of probabilities, which serve as such".into(), "probabilities"),
         ),
-        (Some(op), _) => {
-            (Outputs::Logits, taken("logits", format!("its last op is {op} and they do not sum to 1"), "probabilities"))
+        (last, _) => {
+            let many = scores.is_some_and(|scores| scores.classes > 1);
+            let reasons = [last.map(|op| format!("its last op is {op}")), many.then(|| "they do not sum to 1".into())];
+            let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+            (Outputs::Logits, taken("logits", reasons.join(" and "), "probabilities"))
         }
-        (None, _) => (Outputs::Logits, taken("logits", "they do not sum to 1".into(), "probabilities")),
     }
 }
 

@@ -12,8 +12,10 @@ use super::file::constants;
 /// The names of a graph's weights with their shapes, in the order in which its layers read them.
 ///
 /// Running means and variances of batch normalisation are no weights: nothing trains them by its gradient, and noise would make variances negative.
+/// A file does not tell tables that were trained (positions) from those that were not; masks are told by their huge numbers.
 pub(super) fn layout(graph: &GraphProto) -> Vec<(String, Vec<usize>)> {
     let stored = constants(graph);
+    let stated: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name.as_str()).collect();
     let maker: HashMap<&str, &NodeProto> =
         graph.node.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node))).collect();
     let mut seen = HashSet::new();
@@ -22,11 +24,12 @@ pub(super) fn layout(graph: &GraphProto) -> Vec<(String, Vec<usize>)> {
         for input in read_as_weights(node, &maker) {
             let Some(name) = node.input.get(input).and_then(|name| origin(name, &maker, &stored)) else { continue };
             let tensor = stored[name];
-            let vector = tensor.dims.len() == 1;
+            let axes = tensor.dims.len();
             let is_weight = match node.op_type.as_str() {
-                "Add" | "Mul" => vector,
-                "Gather" => tensor.dims.len() == 2,
-                _ => !tensor.dims.is_empty(),
+                "Gather" => axes == 2,
+                "Add" | "Concat" if axes > 1 => stated.contains(name) && !is_mask(tensor),
+                "Add" | "Mul" => axes == 1,
+                _ => axes > 0,
             };
             let size: i64 = tensor.dims.iter().product();
             if is_weight && size > 1 && is_float(tensor) && seen.insert(name) {
@@ -54,7 +57,10 @@ fn read_as_weights(node: &NodeProto, maker: &HashMap<&str, &NodeProto>) -> Vec<u
         op if op.ends_with("Normalization") => vec![1, 2],
         "PRelu" => vec![1],
         "Gather" => vec![0],
-        "Add" => beside(&["MatMul", "Mul", "Conv", "ConvTranspose"]),
+        // Tables of positions meet what was put together, reshaped or looked up.
+        "Add" => beside(&["MatMul", "Mul", "Conv", "ConvTranspose", "Add", "Concat", "Transpose", "Reshape", "Gather"]),
+        // A token for the class stands before those of an image.
+        "Concat" if node.input.iter().any(|name| maker.contains_key(name.as_str())) => (0..node.input.len()).collect(),
         "Mul" => beside(&["Div"]),
         _ => Vec::new(),
     }
@@ -74,11 +80,16 @@ fn origin<'a>(
         let node = maker.get(name)?;
         let passes = matches!(
             node.op_type.as_str(),
-            "Identity" | "Cast" | "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten"
+            "Identity" | "Cast" | "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Expand"
         );
         name = node.input.first().filter(|_| passes)?;
     }
     None
+}
+
+/// Whether a table hides things: minus infinity, or what stands for it.
+fn is_mask(tensor: &TensorProto) -> bool {
+    is_float(tensor) && values(tensor).iter().any(|value| !value.is_finite() || value.abs() > 1e3)
 }
 
 fn is_float(tensor: &TensorProto) -> bool {
