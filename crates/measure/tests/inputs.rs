@@ -282,7 +282,13 @@ fn tables_of_numbers() {
     assert!(
         (about.spread[0] - 1.8027756377319946).abs() < 1e-12 && (about.spread[1] - 23.094010767585033).abs() < 1e-12
     );
-    assert!(about.notes[0].contains("left out: name."), "{:?}", about.notes);
+    assert!(
+        about.notes[0].contains("0 is dry, 1 is wet.") && about.notes[1].contains("left out: name."),
+        "{:?}",
+        about.notes
+    );
+    let images = refused(&request(&file), &ANY_IMAGE);
+    assert!(images.contains("these inputs are numbers, but the model takes images of any"), "{images}");
     assert!(refused(&request(&file), &Takes::Rows { width: Some(3) }).contains("2 columns of numbers (width, height)"));
     assert!(open(&file, &Takes::Anything).about().classes.is_empty());
 

@@ -121,6 +121,27 @@ fn compare(runtime: Runtime) {
 }
 
 #[test]
+fn the_inputs_normalisation_holds_where_the_model_has_none() {
+    let case = case_of("cnn.onnx");
+    let with = |normalisation: Option<&str>, of_inputs: Option<&str>| {
+        let preset = |name: &str| Normalisation::preset(name).unwrap();
+        let choices = Choices {
+            runtime: Some(Runtime::Tract),
+            normalisation: normalisation.map(preset),
+            inputs_normalisation: of_inputs.map(preset),
+            ..Choices::default()
+        };
+        let mut model = open_with(&folder().join(&case.file), choices).unwrap();
+        (model.scores(&case.inputs()).unwrap().values, model.normalisation(), model.about().digest.clone())
+    };
+    let (none, of_inputs) = (with(None, None), with(None, Some("imagenet")));
+    assert_eq!(of_inputs, with(Some("imagenet"), None));
+    assert_eq!(of_inputs, with(Some("imagenet"), Some("bytes")));
+    assert!(none.0 != of_inputs.0 && none.2 != of_inputs.2);
+    assert_eq!((none.1, of_inputs.1), (None, Normalisation::preset("imagenet")));
+}
+
+#[test]
 fn tract_answers_as_onnx_runtime_does() {
     compare(Runtime::Tract);
 }

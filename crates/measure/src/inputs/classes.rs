@@ -63,6 +63,19 @@ impl Labels {
     }
 }
 
+/// What a reader must know where classes are numbered by their words, and not by the model's names.
+pub(super) fn note(classes: &[String], of_model: &[String]) -> Option<String> {
+    if classes.is_empty() || classes == of_model || classes == numbered(classes.len()) {
+        return None;
+    }
+    let first: Vec<String> =
+        classes.iter().take(5).enumerate().map(|(class, name)| format!("{class} is {name}")).collect();
+    let more = if classes.len() > first.len() { ", and so on" } else { "" };
+    let why =
+        if of_model.is_empty() { "does not say what its classes are called" } else { "calls its classes otherwise" };
+    Some(format!("The model {why}, so they are numbered in the order of their names: {}{more}.", first.join(", ")))
+}
+
 /// The names of all classes, and the number of each of these words: the model's own where all of them are names of its classes, in letters of any
 /// size; their order otherwise.
 pub(super) fn numbered_words(words: Vec<String>, of_model: &[String]) -> (Vec<String>, Vec<usize>) {
@@ -102,6 +115,9 @@ mod tests {
         assert_eq!((names, labels), (vec!["dry".into(), "warm".into(), "wet".into()], vec![2, 0, 2, 1]));
         let (names, labels) = classes(&["wet", "dry", "wet", "cold"]).unwrap();
         assert_eq!((names.len(), labels), (4, vec![2, 0, 2, 3]), "as the model numbers them");
+        assert_eq!((note(&names, &names), note(&numbered(3), &[]), note(&[], &names)), (None, None, None));
+        let told = note(&["a", "b"].map(String::from), &[]).unwrap();
+        assert!(told.ends_with("in the order of their names: 0 is a, 1 is b."), "{told}");
         let (names, labels) = classes(&["10", "2", "10"]).unwrap();
         assert_eq!((names.len(), labels), (11, vec![10, 2, 10]));
         // -1 is no class, so these are words.

@@ -8,7 +8,7 @@ use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 use rayon::prelude::*;
 
-use super::classes::numbered_words;
+use super::classes::{note, numbered_words};
 use super::fit::{Fit, Unfit};
 use super::{Choice, Inputs, InputsRequest, Labelled, Opened};
 use crate::MeasureResult;
@@ -40,6 +40,7 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
         }
         Unfit::Other(problem) => FileError::new(path, problem),
     })?;
+    let notes = note(&classes, &request.class_names).into_iter().collect();
     let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
     Ok(Opened {
         kind: InputKind::Images,
@@ -49,7 +50,7 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
         classes,
         columns: Vec::new(),
         spread: Vec::new(),
-        notes: Vec::new(),
+        notes,
         inputs: Box::new(Pictures { root, files, fit }),
     })
 }

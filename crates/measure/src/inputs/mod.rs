@@ -134,6 +134,18 @@ impl InputSet {
             return Err(MeasureError::Other("--sample 0: at least one input is needed".into()));
         }
         let opened = request.open(takes)?;
+        let kind = opened.kind;
+        let fits = match takes {
+            Takes::Images { .. } => kind == InputKind::Images,
+            Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
+            // A model that makes tokens itself may take them, too.
+            Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
+            Takes::Anything => true,
+        };
+        if !fits {
+            let problem = format!("{}: these inputs are {}, but the model takes {takes}", request.source, kind.name());
+            return Err(MeasureError::Other(problem));
+        }
         let drawn = opened.choice.identity();
         let about = AboutInputs {
             source: request.source.clone(),

@@ -9,7 +9,7 @@ use pudica_model::{Input, Takes};
 use pudica_probe::InputKind;
 use pudica_statistics::Moments;
 
-use super::classes::Labels;
+use super::classes::{Labels, note};
 use super::{Choice, Inputs, InputsRequest, Labelled, Opened, digest_of};
 use crate::MeasureResult;
 
@@ -67,6 +67,7 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
     let names = choice.rows().map(|row| format!("line {}", found.lines[row])).collect();
     let label = request.label.clone().unwrap_or_default();
     let mut identity = vec![digest_of(path)?, request.text.clone().unwrap_or_default(), label, classes.join("/")];
+    let mut notes: Vec<String> = note(&classes, &request.class_names).into_iter().collect();
     if found.are_texts {
         identity.push("texts".into());
         let texts = choice.rows().map(|row| std::mem::take(&mut found.texts[row])).collect();
@@ -77,18 +78,17 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
             classes,
             columns: Vec::new(),
             spread: Vec::new(),
-            notes: Vec::new(),
+            notes,
             identity,
             inputs: Box::new(Texts { texts, labels, names }),
         });
     }
     identity.push("numbers".into());
-    let notes = (!found.left_out.is_empty()).then(|| {
+    if !found.left_out.is_empty() {
         let names = shortened(&found.left_out.join(", "), 200);
-        format!("{}: columns without numbers are left out: {names}.", path.display())
-    });
+        notes.push(format!("{}: columns without numbers are left out: {names}.", path.display()));
+    }
     let columns = found.columns.iter().map(|column| choice.rows().map(|row| column[row]).collect()).collect();
-    let notes = notes.into_iter().collect();
     Numbers { columns, labels, names }.opened(path, found.features, choice, (classes, identity, notes), takes)
 }
 

@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::graph::{Element, Port, inputs, the_one, vocabulary};
-use crate::{Choices, Image, Input, ModelError, ModelResult, Takes};
+use crate::{Choices, Image, Input, ModelError, ModelResult, Normalisation, Takes};
 use tract_onnx::pb::GraphProto;
 
 /// The most inputs that a graph may demand at a time, and the most numbers.
@@ -171,6 +171,11 @@ impl Feeder {
         }
         let choices = Choices { normalisation: choices.normalisation.clone().filter(|_| !integers), ..choices.clone() };
         Ok(Self { input, beside, layout, batched, fixed_batch, takes, notes, choices })
+    }
+
+    /// What is done to images first.
+    pub fn normalisation(&self) -> Option<&Normalisation> {
+        self.choices.normalisation.as_ref()
     }
 
     /// The shape of one input in the graph, without the batch; the error says what does not fit.

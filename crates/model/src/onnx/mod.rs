@@ -30,7 +30,7 @@ use self::feed::Feeder;
 use self::file::{OnnxFile, one_line, refused};
 use self::onnx_runtime::{From, OnnxRuntime};
 use self::tract::Tract;
-use crate::{About, Choices, Input, Model, ModelError, ModelResult, Outputs, Runtime, Scores};
+use crate::{About, Choices, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Runtime, Scores};
 
 /// Inputs of one plan of the embedded engine: it is fastest at few, with many plans at once.
 const PLAN: usize = 8;
@@ -54,6 +54,9 @@ struct Source {
 impl Source {
     fn read(path: &Path, choices: &Choices) -> ModelResult<Self> {
         let wrong = |problem: String| refused(path, problem);
+        // A file says nothing of its own, so the inputs' holds where the user gives the model none.
+        let normalisation = choices.normalisation.clone().or_else(|| choices.inputs_normalisation.clone());
+        let choices = &Choices { normalisation, ..choices.clone() };
         let file = OnnxFile::read(path)?;
         let output = graph::output(file.graph(), choices.output.as_deref()).map_err(wrong)?;
         let part = graph::part_for(file.graph(), &output.name);
@@ -300,6 +303,10 @@ impl Model for OnnxModel {
                 ),
             )),
         }
+    }
+
+    fn normalisation(&self) -> Option<Normalisation> {
+        self.source.feeder.normalisation().cloned()
     }
 
     fn batch(&self) -> usize {
