@@ -7,6 +7,9 @@ use crate::figure::Style;
 use crate::figure::colour::point;
 use crate::sweep::{different, different_numbers};
 
+/// Examples of a model and a nudge, at most, of the most and of the least sensitive: a row of cards.
+const MOST_EXAMPLES: usize = 4;
+
 /// `summary.json` and `details.json`.
 pub struct Found {
     pub summary: Summary,
@@ -98,10 +101,9 @@ impl Found {
         self.models().filter_map(of).collect()
     }
 
-    /// Leaves only the examples that are shown: of nudges that differ in a number, those of the largest; of one response; so many for each
-    /// model that they are seen on one screen.
+    /// Leaves only the examples that are shown: of nudges that differ in a number, those of the largest; of one response; a
+    /// few for each model.
     pub fn choose_examples(&mut self) {
-        let each = if self.summary.models.len() > 2 { 3 } else { 6 };
         let families = self.responses().into_iter().flat_map(|response| self.families(response));
         let largest: Vec<String> =
             families.filter_map(|family| family.members.last().map(|(_, nudge)| nudge.to_string())).collect();
@@ -116,7 +118,7 @@ impl Found {
             let alike =
                 |other: &&Example| (&other.model, &other.nudge, other.most) == (&one.model, &one.nudge, one.most);
             let is_shown = largest.contains(&one.nudge) && response_of(&one.nudge) == Some(&one.response);
-            if is_shown && chosen.iter().filter(alike).count() < each {
+            if is_shown && chosen.iter().filter(alike).count() < MOST_EXAMPLES {
                 chosen.push(one.clone());
             }
         }

@@ -8,6 +8,7 @@ use super::words::{self, listed, of_response};
 use crate::findings::{Cell, Table, counted, head as heads, number};
 use crate::plot::capitalised;
 use crate::sweep::different;
+use crate::table::grouped;
 use crate::typeset::{escape, html};
 
 /// Kinds of nudges that the question names, and sentences of the answer, at most.
@@ -67,7 +68,8 @@ fn inputs(found: &Found) -> String {
         "bits" => "strings of bits".into(),
         kind => kind.to_lowercase(),
     };
-    let counted = if available > count { format!("{count} of {available} {kind}") } else { format!("{count} {kind}") };
+    let [number, all] = [count, available].map(|count| grouped(&count.to_string()));
+    let counted = if available > count { format!("{number} of {all} {kind}") } else { format!("{number} {kind}") };
     let classes = match about["classes"].as_array().map_or(0, Vec::len) {
         0 => ", without labels".into(),
         count => format!(", {count} classes"),

@@ -44,7 +44,7 @@ fn counts(found: &Found) -> Vec<(String, &'static str)> {
     let nudges = found.nudges().len();
     vec![
         (summary.models.len().to_string(), if summary.models.len() == 1 { "model" } else { "models" }),
-        (summary.models.iter().map(|model| model.inputs).max().unwrap_or(0).to_string(), "inputs"),
+        (grouped(summary.models.iter().map(|model| model.inputs as u64).max().unwrap_or(0)), "inputs"),
         (nudges.to_string(), if nudges == 1 { "nudge" } else { "nudges" }),
         (grouped(evaluations), "answers to nudges"),
         (format!("{:.1}", summary.seconds / 60.0), "minutes of computing"),

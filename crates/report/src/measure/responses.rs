@@ -1,10 +1,10 @@
 //! One response to all nudges: a table of all models, the differences between them, points with intervals, and curves where a nudge has
 //! several sizes.
 
-use pudica_measure::results::{Difference, Measured};
+use pudica_measure::results::{Difference, Measured, Value};
 
 use super::Part;
-use super::found::{Family, Found};
+use super::found::{Family, Found, interval};
 use super::head::{cell, tells};
 use super::marks::{axis, curve, dots, file_name, list, point};
 use super::words::{Words, cut, of_kind as of_kind_of_nudge, of_response};
@@ -15,6 +15,8 @@ use crate::sweep::different;
 
 /// More nudges of one kind than this are a list.
 const FEW: usize = 6;
+/// Notes below a table, at most.
+const MOST_NOTES: usize = 6;
 /// Letters of a panel's title, at most.
 const TITLE: usize = 40;
 
@@ -43,16 +45,20 @@ pub fn parts(found: &Found, response: &str) -> Vec<Part> {
     parts
 }
 
-/// What was found, in a row for each nudge and a column for each model.
+/// What was found, in a row for each nudge and a column for each model; of two models also their difference.
 fn values(found: &Found, response: &str, words: &Words) -> Table {
     let nudges: Vec<&str> =
         found.families(response).iter().flat_map(|family| family.members.clone()).map(|(_, nudge)| nudge).collect();
-    let mut notes = Vec::new();
-    let mut rows = Vec::new();
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let models: Vec<&str> = found.models().collect();
+    let own = || found.summary.differences.iter().filter(|one| one.response == response);
+    // Of two models there is one pair: its differences stand beside the values.
+    let pair = own().next().filter(|_| models.len() == 2);
     if response == "accuracy" {
         let clean = found.summary.models.iter().map(|model| cell(model.clean_accuracy));
         let inputs = found.summary.models.iter().map(|model| model.inputs).max().map(Cell::from);
-        rows.push([Cell::from("inputs as they are")].into_iter().chain(clean).chain(inputs).collect());
+        let beside = pair.map(|_| Cell::Missing);
+        rows.push([Cell::from("inputs as they are")].into_iter().chain(clean).chain(beside).chain(inputs).collect());
     }
     for nudge in nudges {
         let results: Vec<_> = found.models().map(|model| found.result(model, nudge, response)).collect();
@@ -62,31 +68,61 @@ fn values(found: &Found, response: &str, words: &Words) -> Table {
             })
         };
         let inputs = results.iter().flatten().map(|result| result.inputs).max();
-        notes.extend(
-            results
-                .iter()
-                .flatten()
-                .filter_map(|result| Some(format!("{}, {nudge}: {}", result.model, result.note.as_ref()?))),
-        );
-        rows.push([Cell::from(nudge)].into_iter().chain(results.iter().map(value)).chain([inputs.into()]).collect());
+        let beside = pair.map(|pair| {
+            let difference = found.difference(&pair.model, &pair.with, nudge, response);
+            cell(difference).marked(difference.map_or("", |one| verdict(&one, "differs", "differs")))
+        });
+        let values = results.iter().map(value);
+        rows.push([Cell::from(nudge)].into_iter().chain(values).chain(beside).chain([inputs.into()]).collect());
     }
-    let models: Vec<String> = found.models().map(String::from).collect();
-    let heads = head(["nudge"]).into_iter().chain(models).chain(head(["inputs"]));
-    let note = [words.meaning.to_string(), "Brackets are 95 % intervals over inputs.".into()].into_iter().chain(notes);
-    let note: Vec<String> = note.filter(|part| !part.is_empty()).collect();
-    Table { title: words.title.clone(), head: heads.collect(), rows, note: note.join(" ") }
+    let beside = pair.map(|pair| format!("{} − {}", pair.model, pair.with));
+    let heads = head(["nudge"]).into_iter().chain(models.iter().map(|model| model.to_string())).chain(beside);
+    let mut note = vec![words.meaning, "Brackets are 95 % intervals over inputs."];
+    if pair.is_some() {
+        note.push("The difference is paired: same inputs, same nudges. Cannot tell: its interval includes 0.");
+    }
+    let notes = notes(found, response);
+    let note: Vec<&str> =
+        note.into_iter().chain(notes.iter().map(String::as_str)).filter(|part| !part.is_empty()).collect();
+    Table { title: words.title.clone(), head: heads.chain(head(["inputs"])).collect(), rows, note: note.join(" ") }
 }
 
-/// How models differ, by pairs.
+/// What there is to know about single numbers, each sentence once. An upper limit where nothing was seen is in the table as such.
+fn notes(found: &Found, response: &str) -> Vec<String> {
+    let own: Vec<&Measured> = found.summary.results.iter().filter(|one| one.response == response).collect();
+    let has_note = |one: &&&Measured| one.note.is_some() && !(one.found.value == 0.0 && interval(&one.found).is_some());
+    let noted: Vec<&Measured> = own.iter().filter(has_note).copied().collect();
+    let sentences = different(noted.iter().filter_map(|one| one.note.as_deref()));
+    let more = sentences.len().saturating_sub(MOST_NOTES);
+    let told = |sentence: &&str| {
+        let of: Vec<String> = noted
+            .iter()
+            .filter(|one| one.note.as_deref() == Some(*sentence))
+            .map(|one| format!("{}, {}", one.model, one.nudge))
+            .collect();
+        let of = if of.len() == own.len() { "All".into() } else { of.join("; ") };
+        format!("{of}: {}.", sentence.trim_end_matches('.'))
+    };
+    let told = sentences.iter().take(MOST_NOTES).map(told);
+    told.chain((more > 0).then(|| format!("{more} more notes are in results.csv."))).collect()
+}
+
+/// What a difference tells: the first word where it is more than 0, the second where it is less.
+fn verdict<'a>(difference: &Value, more: &'a str, less: &'a str) -> &'a str {
+    match (tells(difference), difference.value > 0.0) {
+        _ if difference.ci95 == Some([0.0, 0.0]) => "the same, exactly",
+        (false, _) => "cannot tell",
+        (true, true) => more,
+        (true, false) => less,
+    }
+}
+
+/// How more than two models differ, by pairs.
 fn differences(found: &Found, response: &str, words: &Words) -> Option<Table> {
     let own: Vec<&Difference> = found.summary.differences.iter().filter(|one| one.response == response).collect();
     let row = |one: &&Difference| -> Vec<Cell> {
-        let verdict = match (tells(&one.found), one.found.value > 0.0) {
-            _ if one.found.ci95 == Some([0.0, 0.0]) => "the same, exactly".to_string(),
-            (false, _) => "cannot tell".to_string(),
-            (true, true) => format!("{}: more", one.model),
-            (true, false) => format!("{}: less", one.model),
-        };
+        let [more, less] = ["more", "less"].map(|word| format!("{}: {word}", one.model));
+        let verdict = verdict(&one.found, &more, &less);
         let pair = format!("{} − {}", one.model, one.with);
         vec![one.nudge.as_str().into(), pair.into(), cell(Some(one.found)), verdict.into(), one.inputs.into()]
     };
@@ -96,7 +132,7 @@ fn differences(found: &Found, response: &str, words: &Words) -> Option<Table> {
     if own.len() >= 10 {
         note += " Where there is no difference at all, one interval in twenty leaves 0 out by chance.";
     }
-    (!own.is_empty()).then(|| Table {
+    (!own.is_empty() && found.models().count() > 2).then(|| Table {
         title: format!("{}: paired differences between models", words.title),
         head: head(["nudge", "models", "difference", "verdict", "inputs"]),
         rows: own.iter().map(row).collect(),
