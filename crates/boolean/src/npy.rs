@@ -20,6 +20,12 @@ pub enum Type {
     I32,
     /// A signed integer of 64 bits: what NumPy makes of whole numbers.
     I64,
+    /// An unsigned integer of 16 bits.
+    U16,
+    /// An unsigned integer of 32 bits.
+    U32,
+    /// An unsigned integer of 64 bits.
+    U64,
     /// A 32-bit float.
     F32,
     /// A 64-bit float.
@@ -28,19 +34,27 @@ pub enum Type {
 
 impl Type {
     /// Each with its name in a header, its name in NumPy, and the bytes of one value.
-    const ALL: [(Self, &'static str, &'static str, usize); 8] = [
+    const ALL: [(Self, &'static str, &'static str, usize); 11] = [
         (Self::Bool, "|b1", "bool", 1),
         (Self::U8, "|u1", "uint8", 1),
         (Self::I8, "|i1", "int8", 1),
         (Self::I16, "<i2", "int16", 2),
         (Self::I32, "<i4", "int32", 4),
         (Self::I64, "<i8", "int64", 8),
+        (Self::U16, "<u2", "uint16", 2),
+        (Self::U32, "<u4", "uint32", 4),
+        (Self::U64, "<u8", "uint64", 8),
         (Self::F32, "<f4", "float32", 4),
         (Self::F64, "<f8", "float64", 8),
     ];
 
     fn row(self) -> (Self, &'static str, &'static str, usize) {
         Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[0])
+    }
+
+    /// Whether values are whole numbers.
+    pub fn is_integer(self) -> bool {
+        !matches!(self, Self::Bool | Self::F32 | Self::F64)
     }
 
     /// Bytes of one value.
@@ -63,6 +77,12 @@ impl Type {
             Self::I32 => f64::from(i32::from_le_bytes([a, b, c, d])),
             Self::I64 => match i64::from_le_bytes(bytes) {
                 value if value.unsigned_abs() <= 1 << 53 => value as f64,
+                _ => return None,
+            },
+            Self::U16 => f64::from(u16::from_le_bytes([a, b])),
+            Self::U32 => f64::from(u32::from_le_bytes([a, b, c, d])),
+            Self::U64 => match u64::from_le_bytes(bytes) {
+                value if value <= 1 << 53 => value as f64,
                 _ => return None,
             },
             Self::F32 => f64::from(f32::from_le_bytes([a, b, c, d])),
@@ -194,6 +214,9 @@ mod tests {
         assert_eq!(value(Type::I32, &(-70_000i32).to_le_bytes()), Some(-70_000.0));
         assert_eq!(value(Type::I64, &(-5_000_000_000i64).to_le_bytes()), Some(-5e9));
         assert_eq!(value(Type::I64, &((1i64 << 53) + 1).to_le_bytes()), None);
+        assert_eq!(value(Type::U16, &60_000u16.to_le_bytes()), Some(60_000.0));
+        assert_eq!(value(Type::U32, &4_000_000_000u32.to_le_bytes()), Some(4e9));
+        assert_eq!(value(Type::U64, &u64::MAX.to_le_bytes()), None);
         assert_eq!(value(Type::F32, &0.5f32.to_le_bytes()), Some(0.5));
         assert_eq!(value(Type::F64, &(-0.1f64).to_le_bytes()), Some(-0.1));
     }
