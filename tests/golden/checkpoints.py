@@ -45,7 +45,8 @@ def answers(module, images, labels, gradients=True):
     if gradients:
         file |= {f"weight.{name}": value.float() for name, value in module.state_dict().items() if value.is_floating_point()}
         F.cross_entropy(outputs, labels).backward()
-        file |= {f"grad.{name}": parameter.grad for name, parameter in module.named_parameters()}
+        # Copied, as `float()` below would make f32 of them.
+        file |= {f"grad.{name}": parameter.grad.clone() for name, parameter in module.named_parameters()}
         file["input_grad"] = x.grad * len(labels)
     module.float()
     return file

@@ -71,7 +71,7 @@ impl Published {
         assert!(model.about().notes[0].contains(self.architecture), "{:?}", model.about());
         let images = set.load(&data, Split::Test).unwrap().images;
         let shape = images.shape();
-        let [channels, height, width] = [shape.channels, shape.height, shape.width].map(|size| size as usize);
+        let [channels, height, width] = [shape.channels, shape.height, shape.width];
         let planes = |bytes: &[u8]| {
             let at = |i: usize| bytes[i % (height * width) * channels + i / (height * width)];
             let values = (0..bytes.len()).map(|i| f32::from(at(i)) / 255.0).collect();
