@@ -26,6 +26,8 @@ pub enum Type {
     U32,
     /// An unsigned integer of 64 bits.
     U64,
+    /// A 16-bit float.
+    F16,
     /// A 32-bit float.
     F32,
     /// A 64-bit float.
@@ -34,7 +36,7 @@ pub enum Type {
 
 impl Type {
     /// Each with its name in a header, its name in NumPy, and the bytes of one value.
-    const ALL: [(Self, &'static str, &'static str, usize); 11] = [
+    const ALL: [(Self, &'static str, &'static str, usize); 12] = [
         (Self::Bool, "|b1", "bool", 1),
         (Self::U8, "|u1", "uint8", 1),
         (Self::I8, "|i1", "int8", 1),
@@ -44,17 +46,13 @@ impl Type {
         (Self::U16, "<u2", "uint16", 2),
         (Self::U32, "<u4", "uint32", 4),
         (Self::U64, "<u8", "uint64", 8),
+        (Self::F16, "<f2", "float16", 2),
         (Self::F32, "<f4", "float32", 4),
         (Self::F64, "<f8", "float64", 8),
     ];
 
     fn row(self) -> (Self, &'static str, &'static str, usize) {
         Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[0])
-    }
-
-    /// Whether values are whole numbers.
-    pub fn is_integer(self) -> bool {
-        !matches!(self, Self::Bool | Self::F32 | Self::F64)
     }
 
     /// Bytes of one value.
@@ -65,6 +63,11 @@ impl Type {
     /// What NumPy calls it: `int64`.
     pub fn name(self) -> &'static str {
         self.row().2
+    }
+
+    /// Whether its values are floats, not integers.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
 
     /// A value from its [`size`](Self::size) bytes, the first ones of `bytes`; `None` for integers that no f64 is equal to.
@@ -85,10 +88,23 @@ impl Type {
                 value if value <= 1 << 53 => value as f64,
                 _ => return None,
             },
+            Self::F16 => half(u16::from_le_bytes([a, b])),
             Self::F32 => f64::from(f32::from_le_bytes([a, b, c, d])),
             Self::F64 => f64::from_le_bytes(bytes),
         })
     }
+}
+
+/// The value of a 16-bit float: sign, 5 bits of exponent, 10 of fraction.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
 }
 
 /// Type, number and shape of the values that follow the header.
@@ -214,9 +230,16 @@ mod tests {
         assert_eq!(value(Type::I32, &(-70_000i32).to_le_bytes()), Some(-70_000.0));
         assert_eq!(value(Type::I64, &(-5_000_000_000i64).to_le_bytes()), Some(-5e9));
         assert_eq!(value(Type::I64, &((1i64 << 53) + 1).to_le_bytes()), None);
-        assert_eq!(value(Type::U16, &60_000u16.to_le_bytes()), Some(60_000.0));
-        assert_eq!(value(Type::U32, &4_000_000_000u32.to_le_bytes()), Some(4e9));
+        assert_eq!(value(Type::U16, &65_535u16.to_le_bytes()), Some(65_535.0));
+        assert_eq!(value(Type::U32, &u32::MAX.to_le_bytes()), Some(4_294_967_295.0));
+        assert_eq!(value(Type::U64, &(1u64 << 53).to_le_bytes()), Some(9_007_199_254_740_992.0));
         assert_eq!(value(Type::U64, &u64::MAX.to_le_bytes()), None);
+        // 1/3 rounded, the largest, the smallest, infinity: as the IEEE 754 format has them.
+        let halves =
+            [(0x3555, 0.333251953125), (0x7bff, 65504.0), (0x8001, -2f64.powi(-24)), (0xfc00, f64::NEG_INFINITY)];
+        for (bits, expected) in halves {
+            assert_eq!(value(Type::F16, &u16::to_le_bytes(bits)), Some(expected));
+        }
         assert_eq!(value(Type::F32, &0.5f32.to_le_bytes()), Some(0.5));
         assert_eq!(value(Type::F64, &(-0.1f64).to_le_bytes()), Some(-0.1));
     }
