@@ -55,11 +55,6 @@ impl Type {
         Self::ALL.into_iter().find(|row| row.0 == self).unwrap_or(Self::ALL[0])
     }
 
-    /// Whether values are whole numbers.
-    pub fn is_integer(self) -> bool {
-        !matches!(self, Self::Bool | Self::F16 | Self::F32 | Self::F64)
-    }
-
     /// Bytes of one value.
     pub fn size(self) -> usize {
         self.row().3

@@ -34,7 +34,7 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> FileR
     let mut file = Bytes::open(labels)?;
     let header = read_header(&mut file).map_err(|problem| file.error(problem))?;
     let dtype = header.dtype;
-    if !dtype.is_integer() {
+    if dtype.is_float() || dtype == Type::Bool {
         return Err(file.error(format!("labels of type {}: save them as whole numbers, such as uint8", dtype.name())));
     }
     if header.shape != [count] {
