@@ -29,8 +29,8 @@ pub struct Found {
 
 /// Measurements as they were made.
 pub enum Of {
-    /// Of inputs at sites; whether nothing was sampled.
-    Chunks(Vec<Chunk>, Sites, bool),
+    /// Of inputs at sites.
+    Chunks(Vec<Chunk>, Sites),
     /// Of weights.
     Directions(Vec<Direction>),
     /// The Hessian.
@@ -43,7 +43,7 @@ impl Found {
     /// The chunks, and what their sites are.
     fn chunks(&self) -> Option<(&[Chunk], Sites)> {
         match &self.of {
-            Of::Chunks(chunks, sites, _) => Some((chunks, sites.clone())),
+            Of::Chunks(chunks, sites) => Some((chunks, sites.clone())),
             Of::EveryString(chunk, _) => Some((std::slice::from_ref(chunk), Sites::Bits)),
             Of::Directions(_) | Of::Curvature(_) => None,
         }
@@ -177,7 +177,7 @@ fn measured(question: &Question, found: &Found) -> Vec<Measured> {
     let name = &question.models[found.model].about().name;
     let inputs = found.by_input(0);
     let sites = inputs.iter().map(|(_, sites)| sites).sum::<f64>() / inputs.len().max(1) as f64;
-    let is_exact = matches!(found.of, Of::EveryString(..) | Of::Chunks(_, _, true));
+    let is_exact = is_exact(found);
     let of = |(response, estimate): (String, Estimate)| {
         let range = range_of(&response);
         let value = value(&estimate, range);

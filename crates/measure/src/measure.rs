@@ -15,7 +15,7 @@ use crate::found::{Found, Of, summarise};
 use crate::nudged::{Asking, Chunk, Enough};
 use crate::nudges::{Material, Needs, Setting};
 use crate::responses::{Answer, Compared};
-use crate::results::{Details, Summary};
+use crate::results::{Details, Sites, Summary};
 use crate::work::{WorkFile, digest};
 use crate::{InputSet, MeasureError, MeasureResult, attack, curvature, exact, nudged, weights};
 
@@ -283,7 +283,7 @@ impl Work<'_> {
                     Err(error @ MeasureError::Model(pudica_model::ModelError::Lacks { .. })) => {
                         Err(MeasureError::Other(format!("{}: {error}", setting.text())))
                     }
-                    result => Ok((Of::Chunks(file.parts, crate::results::Sites::Whole, false), kept(result))),
+                    result => Ok((Of::Chunks(file.parts, Sites::Whole), kept(result))),
                 }
             }
             "bit-flip" if asking.inputs.about().is_every_string() => {
@@ -302,7 +302,7 @@ impl Work<'_> {
                 };
                 let mut file: WorkFile<Chunk> = WorkFile::open(&folder, &work)?;
                 let result = nudged::measure(asked, asking, &touching, &mut file);
-                Ok((Of::Chunks(file.parts, touching.sites, false), kept(result)))
+                Ok((Of::Chunks(file.parts, touching.sites), kept(result)))
             }
         }
     }
