@@ -107,7 +107,7 @@ fn positions(folder: &Path, factor: f64) -> Report {
             "sensitivity_std_error": 0.01, "sensitivity_inputs": 100, "train_largest_class_fraction": 0.5, "sites": sites});
         run.log([line.clone()]);
         let mut measures = line;
-        ["step", "sites"].map(|name| measures.as_object_mut().unwrap().remove(name));
+        measures.as_object_mut().unwrap().retain(|name, _| !["step", "sites"].contains(&name.as_str()));
         run.finish(true, measures, json!({}));
     }
     pudica_report::write(folder).unwrap()
