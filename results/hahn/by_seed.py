@@ -91,12 +91,25 @@ for n in (16, 20, 24, 28):
 
 print("## long-lengths")
 runs = read("long-lengths")
-now = {row["run_id"]: row for row in runs}
-# What a build did not make again is the same file.
-twice = [(row, now[row["run_id"]]) for row in read("long-lengths", "e51c573") if row["seconds"] != now[row["run_id"]]["seconds"]]
-ratios = sorted(abs(new["sharpness"] / old["sharpness"] - 1) for old, new in twice)
-print(f"made by both builds: {len(twice)}, converged alike {sum(old['kept'] == new['kept'] for old, new in twice)}, sharpness within 2 % "
-      f"{sum(r <= 0.02 for r in ratios)}, 5 % {sum(r <= 0.05 for r in ratios)}, the others {[f'{r:.2f}' for r in ratios if r > 0.05]}")
+
+
+def compare(name, before, after):
+    """How far runs of the same settings ended apart, by two builds. What was not made again is the same file."""
+    key = lambda row: (row["target"], row["n"], row["seed"])
+    known = {key(row): row for row in after}
+    twice = [(row, known[key(row)]) for row in before if row["seconds"] != known[key(row)]["seconds"]]
+    ratios = sorted(abs(new["sharpness"] / old["sharpness"] - 1) for old, new in twice if old["kept"] and new["kept"])
+    print(f"{name}: {len(twice)}, converged alike {sum(old['kept'] == new['kept'] for old, new in twice)}, both converged {len(ratios)}: "
+          f"sharpness within 2 % {sum(r <= 0.02 for r in ratios)}, 5 % {sum(r <= 0.05 for r in ratios)}, the furthest {ratios[-1]:.2f}")
+    for target in ("majority", "first", "mean"):
+        pair = [[mean([row["sharpness"] for row in side if row["kept"]]) for side in zip(*own)]
+                for own in ([both for both in twice if both[0]["target"] == target],) if own]
+        print(f"  {target}: mean sharpness {pair}")
+
+
+first, second = read("long-lengths", "e51c573"), read("long-lengths", "9ad7c4f")
+compare("made by the first two builds", first, second)
+compare("made by the second and the third", second, runs)
 lengths = sorted({row["n"] for row in runs})
 for target in ("majority", "first", "mean"):
     of = [row for row in runs if row["target"] == target]

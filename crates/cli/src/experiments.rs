@@ -404,7 +404,7 @@ fn print_tally(tally: &Tally) {
     let finished = if tally.discarded > 0 { "converged" } else { "finished" };
     let parts = [
         (tally.converged, finished),
-        (tally.discarded, "not converged (left out of figures)"),
+        (tally.discarded, "not converged at the end"),
         (tally.failed, "failed"),
         (tally.skipped, "skipped"),
         (tally.remaining, "not made yet"),

@@ -226,7 +226,7 @@ fn print_degrees(analysis: &Analysis) {
     const SHOWN: usize = 24;
     let shares = &analysis.fractional_variance;
     let largest = shares.iter().copied().fold(0.0, f64::max);
-    println!("  degree  eigenvalue mu_k  share of the variance, C(d,k) mu_k / sum");
+    println!("  degree  eigenvalue mu_k  fraction of the variance, C(d,k) mu_k / sum");
     for (degree, share) in shares.iter().enumerate().take(SHOWN) {
         let mu = eigenvalue(analysis.mu[degree], analysis.log10_mu[degree]);
         println!("  {degree:>6}  {mu:<15}  {:<26} {}", bar(share / largest, 26), number(*share));

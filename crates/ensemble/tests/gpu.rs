@@ -200,7 +200,7 @@ fn losses_agree_over_a_hundred_steps() {
 }
 
 /// A hundred losses to 1e-4 or, where they part by more, no further than the reference parts from itself. In f32 rounding decides whether
-/// a ReLU's input passes 0, and AdamW scales that up, so that no two computations stay together: seen on an H200 at width 128 (2.4e-4)
+/// a ReLU's input passes 0, and AdamW scales that up, so that no two computations stay together: seen on an H200 at width 128 (3.2e-4)
 /// and on the training set of 24 strings (1.1e-4). The same is asked of every case in f64 above, and in f32 step by step below.
 #[test]
 fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
@@ -222,7 +222,7 @@ fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
 }
 
 /// How far a hundred losses of the reference in f32 come to lie from its own with each weight an ulp further up or down: the furthest of
-/// four times.
+/// eight times. At width 128 these are 7e-5 to 7e-3, most of them 3e-4.
 fn reference_from_itself(case: &Case) -> f64 {
     let expected = advance_all(&mut reference_of_each(case, Start::Usual, Precision::F32), 100);
     let nudged = |time: u64| {
@@ -235,11 +235,12 @@ fn reference_from_itself(case: &Case) -> f64 {
         }
         worst(&advance_all(&mut references(case, members, Precision::F32), 100), &expected)
     };
-    (0..4).map(nudged).fold(0.0, f64::max)
+    (0..8).map(nudged).fold(0.0, f64::max)
 }
 
-/// Along the reference's way: from each of its states, the loss that the GPU finds there. Seen on an H200 at most 5e-6 off, where a loss is
-/// small and so the difference of outputs and labels that nearly agree.
+/// Along the reference's way: from each of its states, the loss that the GPU finds there, to 2e-5. A small loss is the square of a small
+/// difference of outputs and labels, of which f32 has few digits: there it may be as far off as outputs that are off by two ulps of 1 make
+/// it (seen on an H200: 2.9e-5 at n = 1; elsewhere at most 5e-6).
 #[test]
 fn every_one_of_a_hundred_steps_agrees_in_f32() {
     if !there_is_a_gpu() {
@@ -254,9 +255,13 @@ fn every_one_of_a_hundred_steps_agrees_in_f32() {
                 member.state = reference.state(0).unwrap();
             }
             let found = gpu(case.shape.clone(), members, Precision::F32).unwrap().advance(1).unwrap();
-            let off = worst(&found, &advance_all(&mut references, 1));
-            assert!(off <= 2e-5, "{}, step {step}: off by {off:.2e}", case.name());
-            worst_of_all = worst_of_all.max(off);
+            let expected = advance_all(&mut references, 1);
+            for (found, expected) in found[0].iter().zip(&expected[0]) {
+                let by_two_ulps = 4.0 * f64::from(f32::EPSILON) * expected.sqrt();
+                let limit = by_two_ulps.max(2e-5 * (expected + 1e-6));
+                assert!((found - expected).abs() <= limit, "{}, step {step}: {found} {expected}", case.name());
+            }
+            worst_of_all = worst_of_all.max(worst(&found, &expected));
         }
         eprintln!("{}: {worst_of_all:.2e}", case.name());
     }

@@ -132,7 +132,24 @@ pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
         Source::File(path) if path.extension().is_some_and(|name| name == "onnx") => onnx::open(path, &request.choices),
         Source::File(path) if hugging_face::is_folder(path) => hugging_face::open(path, &request.choices),
         Source::File(path) if checkpoint::is_checkpoint(path) => checkpoint::open(path, &request.choices),
-        Source::File(path) => Err(ModelError::file(path, "no door for such a file yet")),
+        Source::File(path) => Err(unknown(path)),
         Source::Program(command) => program::open(command, &request.choices),
     }
+}
+
+/// Why what lies at a path is no model.
+fn unknown(path: &std::path::Path) -> ModelError {
+    let has = |name: &str| path.join(name).is_file();
+    let problem = match path.is_dir() {
+        _ if !path.exists() => "there is no such file or folder",
+        true if has("sweep.json") => "is a folder of many runs; name one of those in its folder runs",
+        true if has("config.json") => {
+            "has a config.json but no weights: the run is not finished, or was copied without them"
+        }
+        true => "is a folder without a config.json, so neither a run of pudica's nor a Hugging Face model",
+        false => {
+            "is no model that is known here: .onnx, a PyTorch checkpoint (.pt, .pth, .th, .bin), .safetensors, or a folder"
+        }
+    };
+    ModelError::file(path, problem)
 }

@@ -1,9 +1,9 @@
 //! What was published, and what our runs say about it: one type for all layouts.
 
-use pudica_statistics::{Contrast, Mean, Order, Term, contrast, difference};
+use pudica_statistics::{Contrast, Correlation, Mean, Order, Term, contrast, difference, holm};
 use serde::Serialize;
 
-use crate::findings::counted;
+use crate::findings::{counted, number};
 
 /// What runs say about a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -107,39 +107,79 @@ impl Claim {
     }
 }
 
-/// Several numbers that must each be above 0 for a statement to hold: their decision, and each in words with its name.
+/// Several numbers that must each be where a statement says for it to hold: their decision, and each in words with its name.
+///
+/// All must agree for the statement to agree, which none of several parts does more easily than one. One that disagrees is enough for it to
+/// disagree, which of many parts one does by chance: their p-values are corrected for their number by Holm's method.
 #[derive(Default)]
 pub struct Parts {
-    decisions: Vec<Decision>,
-    words: Vec<String>,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    decision: Decision,
+    words: String,
+    /// The probability of a number so far on the wrong side if the part holds, where it has one.
+    p: Option<f64>,
 }
 
 impl Parts {
     /// Adds a number that must be above 0; one that is not known is named, too.
     pub fn above(&mut self, name: &str, found: Option<Contrast>) {
-        self.add(Decision::above(found), interval(name, found));
+        let p = found.map(|found| if found.value < 0.0 { found.p_beyond(0.0) } else { 1.0 });
+        self.parts.push(Part { decision: Decision::above(found), words: interval(name, found), p });
     }
 
     /// Adds a number that must be within so much of 0.
     pub fn about(&mut self, name: &str, found: Option<Contrast>, margin: f64) {
-        self.add(Decision::about(found, margin), interval(name, found));
+        let p = found.map(|found| found.p_beyond(margin));
+        self.parts.push(Part { decision: Decision::about(found, margin), words: interval(name, found), p });
+    }
+
+    /// Adds a rank correlation that must be above 0.
+    pub fn rising(&mut self, name: &str, found: Option<Correlation>) {
+        let decision = match found {
+            Some(found) if found.low > 0.0 => Decision::Agrees,
+            Some(found) if found.high < 0.0 => Decision::Disagrees,
+            _ => Decision::CannotTell,
+        };
+        let words = found.map_or_else(
+            || interval(name, None),
+            |Correlation { r, low, high, points, .. }| {
+                format!("{name} rank correlation {r:.2} [{low:.2}, {high:.2}] over {points} positions")
+                    .replace('-', "−")
+            },
+        );
+        self.parts.push(Part { decision, words, p: found.map(|found| if found.r < 0.0 { found.p } else { 1.0 }) });
     }
 
     /// Adds a part that is decided.
     pub fn add(&mut self, decision: Decision, words: String) {
-        self.decisions.push(decision);
-        self.words.push(words);
+        self.parts.push(Part { decision, words, p: None });
     }
 
     /// The claim that all parts make together.
-    pub fn claim(self, figure: &str, published: &str, question: &str, runs: usize) -> Claim {
+    pub fn claim(mut self, figure: &str, published: &str, question: &str, runs: usize) -> Claim {
+        self.correct();
         Claim {
             figure: figure.into(),
             published: published.into(),
             question: question.into(),
-            decision: Decision::all(self.decisions),
-            statistic: self.words.join("; "),
+            decision: Decision::all(self.parts.iter().map(|part| part.decision)),
+            statistic: self.parts.into_iter().map(|part| part.words).collect::<Vec<_>>().join("; "),
             runs,
+        }
+    }
+
+    /// Parts that disagree no longer do where their number makes that likely.
+    fn correct(&mut self) {
+        let mut tested: Vec<&mut Part> = self.parts.iter_mut().filter(|part| part.p.is_some()).collect();
+        let p: Vec<f64> = tested.iter().filter_map(|part| part.p).collect();
+        for (part, (own, corrected)) in tested.iter_mut().zip(p.iter().zip(holm(&p))) {
+            if part.decision == Decision::Disagrees && corrected > 0.05 {
+                part.decision = Decision::CannotTell;
+                part.words += &format!(" (p = {}, corrected {})", number(*own), number(corrected));
+            }
         }
     }
 }
@@ -192,7 +232,7 @@ mod tests {
     use super::*;
 
     fn found(low: f64, high: f64) -> Option<Contrast> {
-        Some(Contrast { value: (low + high) / 2.0, std_error: 1.0, low, high, p: 0.5 })
+        Some(Contrast { value: (low + high) / 2.0, std_error: 1.0, low, high, p: 0.5, freedom: f64::INFINITY })
     }
 
     #[test]
@@ -216,6 +256,25 @@ mod tests {
             [order(1.0 / 24.0, 1.0), order(1.0, 1.0 / 24.0), order(4.0 / 24.0, 0.9)],
             [Agrees, Disagrees, CannotTell]
         );
+    }
+
+    /// One of six that is below 0 at p = 0.03 is what chance would give; at p = 0.003 it is not. Alone it counts.
+    #[test]
+    fn one_of_many_parts_disagrees_only_beyond_chance() {
+        // The interval of a normal error of 1.
+        let part = |value: f64| Some(Contrast { value, ..found(value - 1.96, value + 1.96).unwrap() });
+        let decision = |others: usize, value: f64| {
+            let mut parts = Parts::default();
+            (0..others).for_each(|_| parts.above("other", part(3.0)));
+            parts.above("one", part(value));
+            parts.claim("", "It is above.", "Is it above?", 9)
+        };
+        assert_eq!(decision(0, -2.17).decision, Decision::Disagrees);
+        let corrected = decision(5, -2.17);
+        assert_eq!(corrected.decision, Decision::CannotTell);
+        assert!(corrected.statistic.ends_with("(p = 0.03001, corrected 0.1801)"), "{}", corrected.statistic);
+        assert_eq!(decision(5, -2.97).decision, Decision::Disagrees);
+        assert_eq!(decision(5, 2.17).decision, Decision::Agrees);
     }
 
     #[test]

@@ -66,7 +66,8 @@ pub fn table(sweep: &Sweep, claims: &[Claim]) -> Option<Table> {
         texts.into_iter().chain(decided).collect()
     };
     let mut note = "Brackets are 95 % intervals. Agrees: the interval is on the side that the question asks for. Disagrees: it is on the other \
-        side. Cannot tell: it is on both, or there is none. A statement of several parts agrees if all do, and disagrees if any does."
+        side. Cannot tell: it is on both, or there is none. A statement of several parts agrees if all do, and disagrees if any does, \
+        by p-values corrected for the number of parts (Holm's method)."
         .to_string();
     if !sweep.record.has_published_settings() {
         note += " These runs are not the published experiment.";

@@ -269,12 +269,12 @@ fn texts_without_labels_have_a_profile_and_coloured_words() {
     // Words: colour by value, the largest bold, all told on hovering; what a text contains is no markup.
     assert!(page.contains("<span style=\"--t:1.000\" title=\"0.800\"><b>wonderful</b></span>"));
     assert!(page.contains("title=\"0\">&lt;b&gt;the&lt;/b&gt;</span>"));
-    assert!(page.contains("Most: “wonderful” 0.800, “thin” 0.400, “but” 0.200."));
+    assert!(page.contains("Most: “wonderful” (0.800), “thin” (0.400), “but” (0.200)."));
     let profile = std::fs::read_to_string(folder.join("figures/profile-word-replace.csv")).unwrap();
     assert!(profile.contains(",point,1,0.1,"), "counted from the beginning: {profile}");
     let profile = std::fs::read_to_string(folder.join("figures/profile-embedding-noise-variance-15.csv")).unwrap();
     assert!(profile.contains(",point,-1,0.1,"), "counted from the end: {profile}");
-    assert!(page.contains("title=\"0.900\"><b>30</b></span>") && page.contains("Most: “30” 0.900, “20” 0.100."));
+    assert!(page.contains("title=\"0.900\"><b>30</b></span>") && page.contains("Most: “30” (0.900), “20” (0.100)."));
     assert!(!page.contains("id=\"classes-"));
 }
 
@@ -311,7 +311,7 @@ fn features_are_ranked() {
         ranked.find(&format!(">a column with quite a long name {name}<")).unwrap_or_else(|| panic!("{name}"))
     };
     assert!(at("32") < at("33") && at("33") < at("31") && at("1") < at("0"), "by what is felt");
-    assert!(page.contains("a column with quite a long name 32 = 48 0.500"), "an example names its largest");
+    assert!(page.contains("a column with quite a long name 32 = 48 (0.500)"), "an example names its largest");
     let drawn = std::fs::read_to_string(folder.join("figures/features-feature-noise-scale-0.1.csv")).unwrap();
     assert!(drawn.contains(",linear,point,0.5,"), "{drawn}");
     assert_eq!(drawn.lines().filter(|line| line.contains(",point,")).count(), 60);

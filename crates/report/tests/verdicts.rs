@@ -92,6 +92,40 @@ fn constant_classifiers_decide_nothing() {
     assert!(page.contains("gives the same answer to every input"));
 }
 
+/// Profiles over twenty positions, counted from the last token: the LSTM's rises towards the end, RoBERTa's by this factor from half to half.
+fn positions(folder: &Path, factor: f64) -> Report {
+    for run in begin("vasudeva/mrpc", Some("quick"), &[], folder) {
+        let lstm = run.text("/model/kind") == "lstm";
+        let site = |place: u32| match lstm {
+            true => 0.2 - 0.005 * f64::from(place),
+            false if place < 10 => 0.02 * factor,
+            false => 0.02,
+        };
+        let sites: Vec<Value> =
+            (0..20).map(|place| json!({"mean": site(place), "std_error": 0.05 * site(place)})).collect();
+        let line = json!({"step": 1, "epoch": 1, "train_loss": 0.3, "train_accuracy": 0.9, "test_accuracy": 0.8, "sensitivity": 0.1,
+            "sensitivity_std_error": 0.01, "sensitivity_inputs": 100, "train_largest_class_fraction": 0.5, "sites": sites});
+        run.log([line.clone()]);
+        let mut measures = line;
+        ["step", "sites"].map(|name| measures.as_object_mut().unwrap().remove(name));
+        run.finish(true, measures, json!({}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn positions_decide_what_is_uniform() {
+    for (factor, expected) in
+        [(1.2, Decision::Agrees), (0.9, Decision::Agrees), (2.0, Decision::CannotTell), (3.0, Decision::Disagrees)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let report = positions(folder.path(), factor);
+        let uniform = claim(&report, "Is RoBERTa's sensitivity to later tokens within a factor of two");
+        assert_eq!(uniform.decision, expected, "{factor}: {uniform:?}");
+        assert_eq!(claim(&report, "Does the LSTM's sensitivity rise towards the end").decision, Decision::Agrees);
+    }
+}
+
 /// Sparse tokens are used, and attention is mostly on irrelevant ones.
 fn tokens(folder: &Path, attention: [f64; 3]) -> Report {
     for run in begin("vasudeva/synthetic", Some("quick"), &[], folder) {

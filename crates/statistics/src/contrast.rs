@@ -45,6 +45,36 @@ pub struct Contrast {
     pub high: f64,
     /// Two-sided p-value of the hypothesis that it is 0.
     pub p: f64,
+    /// Degrees of freedom of its error; infinite where the error is taken as known.
+    #[serde(skip)]
+    pub freedom: f64,
+}
+
+impl Contrast {
+    /// Two-sided p-value of the hypothesis that it is no further than `margin` from 0: at most 0.05 just where the interval is beyond.
+    pub fn p_beyond(&self, margin: f64) -> f64 {
+        let reach = if self.value > 0.0 { self.value - self.low } else { self.high - self.value };
+        let far = self.value.abs() - margin;
+        if far <= 0.0 || reach <= 0.0 {
+            return if far > 0.0 { 0.0 } else { 1.0 };
+        }
+        let quantile = student(self.freedom, 0.0).map_or(Z95, |(quantile, _)| quantile);
+        student(self.freedom, far / reach * quantile).map_or(1.0, |(_, p)| p)
+    }
+}
+
+/// Holm's correction of the p-values of several hypotheses: the probability that any of those that hold gets a corrected p-value of 0.05
+/// or less is at most 0.05.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let mut corrected = vec![0.0; p.len()];
+    let mut largest = 0f64;
+    for (rank, place) in order.into_iter().enumerate() {
+        largest = largest.max((p.len() - rank) as f64 * p[place]).min(1.0);
+        corrected[place] = largest;
+    }
+    corrected
 }
 
 /// The sum of weighted terms by Welch and Satterthwaite: Student's distribution with degrees of freedom between the smallest of the terms
@@ -59,9 +89,10 @@ pub fn contrast(terms: &[(f64, Term)]) -> Option<Contrast> {
     }
     // A term whose error is known adds nothing to the uncertainty of the variance.
     let uncertain: f64 = variances().map(|(variance, freedom)| variance * variance / freedom).sum();
-    let (quantile, p) = student(variance * variance / uncertain, (value / std_error).abs())?;
+    let freedom = variance * variance / uncertain;
+    let (quantile, p) = student(freedom, (value / std_error).abs())?;
     let reach = quantile * std_error;
-    Some(Contrast { value, std_error, low: value - reach, high: value + reach, p })
+    Some(Contrast { value, std_error, low: value - reach, high: value + reach, p, freedom })
 }
 
 /// More degrees of freedom than this are those of the normal distribution, to five digits.
@@ -117,6 +148,30 @@ mod tests {
             contrast(&[(0.1, (&steep).into()), (-1.0, (&flat).into())]).unwrap(),
             [0.004625225225225226, 0.00299398271431467, 0.006256467736135782, 0.00019643761765296644],
         );
+    }
+
+    /// By hand; the same as R's p.adjust(p, "holm").
+    #[test]
+    fn holms_correction() {
+        let close = |found: Vec<f64>, expected: &[f64]| {
+            assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} {expected:?}");
+        };
+        close(holm(&[0.01, 0.04, 0.03, 0.005]), &[0.03, 0.06, 0.06, 0.02]);
+        close(holm(&[0.6, 0.5]), &[1.0, 1.0]);
+        close(holm(&[0.02]), &[0.02]);
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn intervals_and_their_probabilities_say_the_same() {
+        let term = Term { value: -0.9, std_error: 0.25, freedom: 7.0 };
+        let found = contrast(&[(1.0, term)]).unwrap();
+        assert!((found.p_beyond(0.0) - found.p).abs() < 1e-12, "{found:?}");
+        assert!((found.p_beyond(-found.high) - 0.05).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.p_beyond(0.9), 1.0);
+        // An interval that is longer on one side: the side towards 0 counts. A normal error of (0.5 - 0.1) / 1.96, 1.96 / 0.8 of them away.
+        let uneven = Contrast { value: 0.5, low: 0.1, high: 2.0, freedom: f64::INFINITY, ..found };
+        assert!((uneven.p_beyond(0.0) - erfc(Z95 / 0.8 / 2f64.sqrt())).abs() < 1e-12);
     }
 
     #[test]

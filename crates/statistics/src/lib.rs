@@ -4,7 +4,7 @@
 //! - [`Estimate`]: a mean, its standard error, over how many units, and whether it is exact; [`Precision`] says when it is good enough.
 //! - [`Mean`]: a mean over runs with its interval from Student's distribution; [`align`]: the same along curves.
 //! - [`Share`]: so many of so many, with Wilson's interval; [`Range`]: intervals that stay where their quantity can be.
-//! - [`contrast`]: differences of means and slopes, with Welch's interval; [`order`]: how likely a random order is as good as the one found.
+//! - [`contrast`]: differences of means and slopes, with Welch's interval; [`holm`]: p-values of several; [`order`]: how likely a random order is as good as the one found.
 //! - [`linregress`], [`pearson`], [`spearman`]: lines and correlations as SciPy computes them.
 //! - [`brief`]: estimates in files that keep a mean and its standard error only.
 
@@ -21,7 +21,7 @@ mod range;
 mod share;
 
 pub use aligned::{AlignedPoint, Curve, align};
-pub use contrast::{Contrast, Term, contrast, difference};
+pub use contrast::{Contrast, Term, contrast, difference, holm};
 pub use correlation::{Correlation, Order, order, pearson, spearman};
 pub use estimate::Estimate;
 pub use line::{Line, linregress};

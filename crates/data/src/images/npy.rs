@@ -1,4 +1,4 @@
-//! NumPy's `.npy` files of bytes, as CIFAR-10-C comes in: images \[count, height, width, channels\] and labels \[count\].
+//! NumPy's `.npy` files, as CIFAR-10-C comes in: images \[count, height, width, channels\] of bytes and labels \[count\] of whole numbers.
 
 use super::bytes::Bytes;
 use super::{Images, Shape};
@@ -12,7 +12,7 @@ use std::path::Path;
 /// five blocks of 10,000, severity s is `(s - 1) * 10_000..s * 10_000`).
 pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> FileResult<Images> {
     let mut file = Bytes::open(images)?;
-    let header = header_of_bytes(&mut file, "pixels")?;
+    let header = header_of_bytes(&mut file)?;
     let (count, height, width, channels) = match *header.shape.as_slice() {
         [count, height, width] => (count, height, width, 1),
         [count, height, width, channels] => (count, height, width, channels),
@@ -32,11 +32,22 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> FileR
     file.end("the last image")?;
 
     let mut file = Bytes::open(labels)?;
-    let header = header_of_bytes(&mut file, "labels")?;
+    let header = read_header(&mut file).map_err(|problem| file.error(problem))?;
+    let dtype = header.dtype;
+    if dtype.is_float() || dtype == Type::Bool {
+        return Err(file.error(format!("labels of type {}: save them as whole numbers, such as uint8", dtype.name())));
+    }
     if header.shape != [count] {
         return Err(file.error(format!("labels of shape {:?} for {count} images, not [{count}]", header.shape)));
     }
-    let labels = file.vector(count, "labels")?;
+    let bytes = file.vector(count * dtype.size() as u64, "labels")?;
+    let label = |(place, bytes): (usize, &[u8])| {
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        let label = dtype.value(value).filter(|label| (0.0..=255.0).contains(label));
+        label.map(|label| label as u8).ok_or_else(|| file.error(format!("label {place} is not one of 0 to 255")))
+    };
+    let labels: Vec<u8> = bytes.chunks_exact(dtype.size()).enumerate().map(label).collect::<FileResult<_>>()?;
     file.end("the last label")?;
     let labels = labels[rows.start as usize..rows.end as usize].to_vec();
     Ok(Images { shape, pixels, labels })
@@ -45,14 +56,14 @@ pub fn read_npy(images: &Path, labels: &Path, rows: Option<Range<u64>>) -> FileR
 /// How many images a file says it has.
 pub(super) fn count_of_npy(images: &Path) -> FileResult<u64> {
     let mut file = Bytes::open(images)?;
-    let header = header_of_bytes(&mut file, "pixels")?;
+    let header = header_of_bytes(&mut file)?;
     header.shape.first().copied().ok_or_else(|| file.error("a single number is no set of images"))
 }
 
-fn header_of_bytes(file: &mut Bytes, what: &str) -> FileResult<Header> {
+fn header_of_bytes(file: &mut Bytes) -> FileResult<Header> {
     match read_header(file) {
         Ok(header) if header.dtype == Type::U8 => Ok(header),
-        Ok(header) => Err(file.error(format!("{what} of type {}: save them as uint8", header.dtype.name()))),
+        Ok(header) => Err(file.error(format!("pixels of type {}: save them as uint8", header.dtype.name()))),
         Err(problem) => Err(file.error(problem)),
     }
 }
@@ -67,4 +78,36 @@ pub fn write_npy(set: &Images, images: &Path, labels: &Path) -> FileResult<()> {
 fn write_bytes(path: &Path, shape: &[usize], bytes: &[u8]) -> FileResult<()> {
     let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
     write_atomically(path, |file| write_u8(file, &shape, bytes)).map_err(FileError::unwritable(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file as NumPy writes it.
+    fn npy(descr: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}");
+        let padded = format!("{header:<117}\n");
+        [b"\x93NUMPY\x01\x00", &(padded.len() as u16).to_le_bytes()[..], padded.as_bytes(), values].concat()
+    }
+
+    #[test]
+    fn labels_are_whole_numbers_of_any_type() {
+        let folder = tempfile::tempdir().unwrap();
+        let [images, labels] = ["images.npy", "labels.npy"].map(|name| folder.path().join(name));
+        fs::write(&images, npy("|u1", "3, 2, 2", &[7; 12])).unwrap();
+        let wanted = [2u8, 0, 200];
+        for (descr, size) in [("|u1", 1), ("<i2", 2), ("<u2", 2), ("<i4", 4), ("<u4", 4), ("<i8", 8), ("<u8", 8)] {
+            let values: Vec<u8> =
+                wanted.iter().flat_map(|label| u64::from(*label).to_le_bytes()[..size].to_vec()).collect();
+            fs::write(&labels, npy(descr, "3,", &values)).unwrap();
+            assert_eq!(read_npy(&images, &labels, None).unwrap().labels(), wanted, "{descr}");
+        }
+        fs::write(&labels, npy("<i8", "3,", &[[0; 8], (-1i64).to_le_bytes(), [0; 8]].concat())).unwrap();
+        let error = read_npy(&images, &labels, None).unwrap_err().to_string();
+        assert!(error.contains("label 1 is not one of 0 to 255"), "{error}");
+        fs::write(&labels, npy("<f8", "3,", &[0; 24])).unwrap();
+        assert!(read_npy(&images, &labels, None).unwrap_err().to_string().contains("labels of type float64"));
+    }
 }

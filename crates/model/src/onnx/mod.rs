@@ -30,10 +30,13 @@ use self::feed::Feeder;
 use self::file::{OnnxFile, one_line, refused};
 use self::onnx_runtime::{From, OnnxRuntime};
 use self::tract::Tract;
-use crate::{About, Choices, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Runtime, Scores};
+use crate::{About, Choices, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Runtime, Scores, Takes};
 
 /// Inputs of one plan of the embedded engine: it is fastest at few, with many plans at once.
 const PLAN: usize = 8;
+
+/// ONNX Runtime takes 10 % less time for images of up to so many values if it gets 256 of them, and not 64; larger ones would take much memory.
+const SMALL: usize = 4096;
 
 /// Opens an ONNX file.
 pub(crate) fn open(path: &Path, choices: &Choices) -> ModelResult<Box<dyn Model>> {
@@ -208,7 +211,12 @@ impl OnnxModel {
 
     /// Inputs at a time in the engine.
     fn plan(&self) -> usize {
-        let usual = if self.engine.at_once() { PLAN } else { 64 };
+        let small = matches!(self.about.takes, Takes::Images { channels: Some(c), height: Some(h), width: Some(w) } if c * h * w <= SMALL);
+        let usual = match self.engine.at_once() {
+            true => PLAN,
+            false if small => 256,
+            false => 64,
+        };
         self.source.feeder.fixed_batch.or(self.source.choices.batch).unwrap_or(usual)
     }
 

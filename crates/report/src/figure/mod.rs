@@ -6,6 +6,7 @@ pub mod colour;
 mod data;
 mod draw;
 mod html;
+mod outlines;
 pub mod png;
 
 use pudica_statistics::Mean;

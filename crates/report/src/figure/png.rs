@@ -1,9 +1,9 @@
 //! Figures as PNG, with our own fonts: nothing of the system is needed.
 
-use std::sync::{Arc, LazyLock};
-
 use resvg::tiny_skia::{Color, Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb};
+use resvg::usvg::{Options, Tree};
+
+use super::outlines::outlined;
 
 /// The regular font, as in the figures and the page.
 pub const REGULAR: &[u8] = include_bytes!("../../fonts/PudicaSans-Regular.ttf");
@@ -16,14 +16,7 @@ const ZOOM: f32 = 2.5;
 
 /// Draws an SVG as PNG; the error is a sentence for the maintainers, since the SVG is ours.
 pub fn render(svg: &str) -> Result<Vec<u8>, String> {
-    static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
-        let mut fonts = fontdb::Database::new();
-        fonts.load_font_data(REGULAR.to_vec());
-        fonts.load_font_data(BOLD.to_vec());
-        Arc::new(fonts)
-    });
-    let options = Options { fontdb: FONTS.clone(), font_family: "Pudica Sans".into(), ..Options::default() };
-    let tree = Tree::from_str(svg, &options).map_err(|error| error.to_string())?;
+    let tree = Tree::from_str(&outlined(svg)?, &Options::default()).map_err(|error| error.to_string())?;
     let size = tree.size();
     let (width, height) = ((size.width() * ZOOM).ceil() as u32, (size.height() * ZOOM).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| format!("no room for {width} x {height} pixels"))?;

@@ -80,7 +80,7 @@ pub fn around_convergence(sweep: &Sweep) -> Findings {
         "fig3",
         "Figure 3",
         "Loss and sharpness around convergence",
-        &format!("Loss and sharpness around the step where the loss first falls below {} (0 on the axis), weight decay {shown}, mean of {} converged runs with its 95 % interval, drawn where at least half of the runs remain.", threshold(sweep), own.len()),
+        &format!("Loss and sharpness around the step where the loss first falls below {} (0 on the axis), weight decay {shown}, mean of the {} runs that reach it with its 95 % interval, drawn where at least half of the runs remain.", threshold(sweep), own.len()),
         Figure { panels, columns: 2, note: note.clone(), ..Figure::default() },
     );
     findings.draw(
@@ -141,8 +141,14 @@ fn threshold(sweep: &Sweep) -> f64 {
 }
 
 fn note(sweep: &Sweep, tracked: &[Tracked]) -> String {
-    let runs = sweep.record.runs.len();
-    format!("{} scale · {} of {runs} runs reached a loss below {}", sweep.record.scale, tracked.len(), threshold(sweep))
+    let (runs, below) = (sweep.record.runs.len(), threshold(sweep));
+    let at_the_end = tracked.iter().filter(|run| run.run.is_converged()).count();
+    let reached =
+        format!("{} scale · {} of {runs} runs reached a loss below {below}", sweep.record.scale, tracked.len());
+    match tracked.len() - at_the_end {
+        0 => reached,
+        _ => format!("{reached}, {at_the_end} of them converged to the end"),
+    }
 }
 
 /// At the published length of training, the published window; otherwise everything.
@@ -340,8 +346,8 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
     findings.summary.insert("by_weight_decay".into(), by_decay.into());
     let head = head([
         "weight decay",
-        "converged",
-        "discarded",
+        "reached",
+        "not reached",
         "sharpness, highest",
         "sharpness, end",
         "norm, highest",
@@ -353,7 +359,7 @@ fn add_statistics(findings: &mut Findings, sweep: &Sweep, tracked: &[Tracked], d
         title: "Highest and last values of each measure".into(),
         head,
         rows,
-        note: "Means over converged runs with 95 % intervals.".into(),
+        note: "Means with 95 % intervals over the runs whose loss reached the threshold, also over those that left it again by the end.".into(),
     });
 }
 

@@ -64,7 +64,7 @@ const ROWS: [Row; 4] = [
 /// Points of a curve that are drawn, at most: evenly spaced on the axis, which is logarithmic.
 const DRAWN: usize = 300;
 
-const CURVES: &str = "Columns are what is learnt; every run is a line. From top to bottom: share of right results on training and test pairs; \
+const CURVES: &str = "Columns are what is learnt; every run is a line. From top to bottom: fraction of right results on training and test pairs; \
     share of training pairs whose answer changes under noise on both embeddings; cross-entropy; Euclidean norm of all parameters. Dashed: \
     where the test accuracy (sensitivity, in its own panel) has changed by a tenth and by half, mean over runs. Epochs are on a log scale.";
 const PUBLISHED: &str = "Sensitivity falls before the test accuracy rises.";

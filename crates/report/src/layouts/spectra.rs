@@ -13,10 +13,10 @@ use crate::sweep::Sweep;
 /// The kernels: their names in a summary, and for people.
 const KERNELS: [(&str, &str); 2] = [("ck", "CK"), ("ntk", "NTK")];
 
-const BY_DEGREE: &str = "Share of the variance at each degree (log scale), of the widest finite networks; bars are ± 2 standard errors \
+const BY_DEGREE: &str = "Fraction of the variance at each degree (log scale), of the widest finite networks; bars are ± 2 standard errors \
     over random weights. Lines: the infinitely wide network, for attention its exact kernel by tokens (not the paper's function of \
     ⟨x, y⟩). Shares that are not shown are below the panel, or 0.";
-const LOW_DEGREES: &str = "Of the variance that is not constant, the share at degrees 1 to k; the widest networks, ± 2 standard errors \
+const LOW_DEGREES: &str = "Of the variance that is not constant, the fraction at degrees 1 to k; the widest networks, ± 2 standard errors \
     over random weights. Higher is a stronger bias to simple functions.";
 const OPEN_QUESTION: &str =
     "The paper leaves open how the bias of transformers compares with that of other architectures (Section 8).";
@@ -134,7 +134,7 @@ fn table(kinds: &[&Kind], (kernel, name): (&str, &str)) -> Table {
             "networks",
         ]),
         rows: kinds.iter().map(row).collect(),
-        note: "Shares of the variance that is not constant, ± one standard error over networks; mean degree with the constant. Between monomials: the share of the kernel's squared norm that no function of ⟨x, y⟩ has.".into(),
+        note: "Fractions of the variance that is not constant, ± one standard error over networks; mean degree with the constant. Between monomials: the fraction of the kernel's squared norm that no function of ⟨x, y⟩ has.".into(),
     }
 }
 
@@ -172,7 +172,7 @@ impl Figures<'_> {
             let limit = (!limit.is_empty()).then(|| self.line(kind, limit));
             limit.into_iter().chain(self.points(kind, &shares)).collect()
         };
-        let (x, y) = (Axis::whole("degree"), Axis::log("share of the variance").within(1e-5, 1.0));
+        let (x, y) = (Axis::whole("degree"), Axis::log("fraction of the variance").within(1e-5, 1.0));
         self.drawn("spectra", "Variance by degree", BY_DEGREE, self.widest_panels(x, y, marks))
     }
 
@@ -184,7 +184,7 @@ impl Figures<'_> {
             std::iter::once(joined).chain(self.points(kind, &shares)).collect()
         };
         let x = Axis::whole("degrees up to k").within(0.7, 3.3);
-        let y = Axis::linear("share of the non-constant variance").within(0.0, 1.02);
+        let y = Axis::linear("fraction of the non-constant variance").within(0.0, 1.02);
         let drawn = self.drawn("low-degrees", "Weight on low degrees", LOW_DEGREES, self.widest_panels(x, y, marks));
         Drawn { published: OPEN_QUESTION.into(), ..drawn }
     }

@@ -1,5 +1,6 @@
 //! `vasudeva/synthetic`: which tokens one attention layer uses.
 
+use pudica_lab::Kind;
 use pudica_statistics::{Contrast, Mean, Range, mean};
 use serde_json::{Map, Value, json};
 
@@ -61,7 +62,7 @@ impl Setting<'_> {
             _ => (0.5 - mean, 0.5 - high, 0.5 - low),
         };
         // The interval decides; its probability is not asked for.
-        Some(Contrast { value, std_error, low, high, p: f64::NAN })
+        Some(Contrast { value, std_error, low, high, p: f64::NAN, freedom: f64::INFINITY })
     }
 
     fn published(&self, kind: &str) -> Option<f64> {
@@ -79,15 +80,13 @@ impl Setting<'_> {
 
 const PREDICTORS: [&str; 2] = ["sparse", "frequent"];
 
-/// The quantities of which the last value is given.
-const FINAL: [&str; 11] = [
-    "train_loss",
+/// The columns of the table of trained layers.
+const SHOWN: [&str; 9] = [
+    "ood_accuracy",
     "train_accuracy",
     "test_accuracy",
-    "ood_accuracy",
     "alignment_sparse",
     "alignment_frequent",
-    "alignment_irrelevant",
     "attention_sparse",
     "attention_frequent",
     "attention_irrelevant",
@@ -103,7 +102,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let settings: Vec<Setting> = sweep.groups(|run| title(run.text("data"))).into_iter().map(Setting::new).collect();
     let predictors: Value =
         settings.iter().flat_map(|setting| PREDICTORS.map(|kind| predictor(setting, kind))).collect();
-    let trained: Value = settings.iter().map(trained).collect();
+    let trained: Value = settings.iter().map(|setting| trained(sweep, setting)).collect();
     Findings {
         figures: figures(&settings),
         tables: vec![predictor_table(sweep, &settings), trained_table(sweep, &settings)],
@@ -186,8 +185,12 @@ fn predictor(setting: &Setting, kind: &str) -> Value {
     })
 }
 
-fn trained(setting: &Setting) -> Value {
-    let last = FINAL.iter().map(|name| (name.to_string(), json!(setting.group.value(name)))).collect::<Map<_, _>>();
+/// The last value of each measure of the layer; its predictors have a table of their own.
+fn trained(sweep: &Sweep, setting: &Setting) -> Value {
+    let of_layer = |name: &&&str| **name != "epoch" && !name.ends_with('*');
+    let measures = Kind::find(&sweep.record.kind).map_or(&[][..], |kind| kind.measures);
+    let last = measures.iter().filter(of_layer).map(|name| (name.to_string(), json!(setting.group.value(name))));
+    let last: Map<String, Value> = last.collect();
     json!({"data": setting.json(), "less_sensitive_predictor": setting.less_sensitive(), "final": last})
 }
 
@@ -236,17 +239,16 @@ fn predictor_table(sweep: &Sweep, settings: &[Setting]) -> Table {
 }
 
 fn trained_table(sweep: &Sweep, settings: &[Setting]) -> Table {
-    let shown = [3, 1, 2, 4, 5, 7, 8, 9, 10].map(|place: usize| FINAL[place]);
     // The error of one run is over inputs, not over runs.
     let cell =
         |mean: Option<Mean>| if mean.is_some_and(|mean| mean.count == 1) { plain(mean) } else { with_error(mean) };
     let row = |setting: &Setting| {
         let group = &setting.group;
-        let cells = shown.iter().map(|name| cell(group.value(name)));
+        let cells = SHOWN.iter().map(|name| cell(group.value(name)));
         let names = [group.label.clone().into(), setting.less_sensitive().into()];
         names.into_iter().chain(cells).chain([group.runs.len().into()]).collect()
     };
-    let names = shown.iter().map(|name| name.replace('_', " ").replace("ood", "OOD"));
+    let names = SHOWN.iter().map(|name| name.replace('_', " ").replace("ood", "OOD"));
     let head = head(["(n_{s}, n_{f}, n_{d}, m)", "less sensitive"]).into_iter().chain(names).chain(["runs".into()]);
     Table {
         title: "The layer at the end of training".into(),
@@ -262,7 +264,7 @@ fn trained_table(sweep: &Sweep, settings: &[Setting]) -> Table {
     }
 }
 
-const CAPTION: &str = "Columns are data settings (n_{s}, n_{f}, n_{d}, m). From top to bottom: share of right labels; cosine of the rows of \
+const CAPTION: &str = "Columns are data settings (n_{s}, n_{f}, n_{d}, m). From top to bottom: fraction of right labels; cosine of the rows of \
     U W_{v}^{T} with v_{sp}, v_{freq} and v_{irrel}; attention to the tokens of each kind; sensitivity on the training set (Definition 4.3, all \
     replacements). Lines are means over runs, bands their 95 % intervals where there are three or more. Dashed: the predictors that use one kind of token only.";
 

@@ -212,6 +212,6 @@ fn largest(one: &Example, place: impl Fn(usize) -> String) -> String {
     let mut sites: Vec<(usize, f64)> =
         one.by_site.iter().copied().enumerate().filter(|(_, value)| *value > 0.0).collect();
     sites.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let told = sites.iter().take(TOLD).map(|(site, value)| format!("{} {}", place(*site), brief(*value)));
+    let told = sites.iter().take(TOLD).map(|(site, value)| format!("{} ({})", place(*site), brief(*value)));
     told.collect::<Vec<_>>().join(", ")
 }

@@ -200,7 +200,7 @@ fn along(found: &Found, response: &str, words: &Words, family: &Family, name: &s
     }
     let numbers: Vec<f64> = family.members.iter().map(|(x, _)| *x).collect();
     let label = name.replace(['-', '_'], " ");
-    let x = match (spans_decades(&numbers, 50.0), numbers.iter().all(|x| x.fract() == 0.0)) {
+    let x = match (spans_decades(&numbers, 9.9), numbers.iter().all(|x| x.fract() == 0.0)) {
         (true, _) => Axis::log(&label),
         (false, true) if from_clean => Axis::whole(&format!("{label}, 0 is clean")),
         (false, true) => Axis::whole(&label),

@@ -54,6 +54,8 @@ pub fn of_kind(kind: &str) -> String {
         "typo" => "typos".into(),
         "word-delete" => "word deletion".into(),
         "word-mask" => "word masking".into(),
+        "word-swap" => "word swaps".into(),
+        "feature-resample" => "feature resampling".into(),
         "hessian" => "Hessian".into(),
         kind => match kind.strip_suffix("-replace") {
             Some(what) => format!("{} replacement", what.replace('-', " ")),

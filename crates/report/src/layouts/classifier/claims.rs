@@ -1,11 +1,11 @@
 //! What Vasudeva et al. say about classifiers, asked of our runs.
 
-use pudica_statistics::{Mean, order, spearman};
+use pudica_statistics::{Mean, Term, difference, order, spearman};
 
 use super::Context;
 use super::curves::{at_accuracy, common_accuracy};
 use super::robustness::mean_accuracy;
-use crate::claims::{Claim, Decision, Parts, apart, interval};
+use crate::claims::{Claim, Decision, Parts, apart};
 use crate::findings::number;
 use crate::group::{Group, averaged};
 use crate::published::final_sensitivity;
@@ -94,6 +94,7 @@ pub fn claims(context: &Context) -> Vec<Claim> {
     }
     claims.extend(order_at_the_end(context));
     claims.extend(later_tokens(context));
+    claims.extend(all_tokens_alike(context));
     claims
 }
 
@@ -281,20 +282,7 @@ fn later_tokens(context: &Context) -> Option<Claim> {
         // Positions are counted from the last token.
         let profile = group.profile("sites").into_iter().enumerate();
         let points: Vec<(f64, f64)> = profile.map(|(place, mean)| (-(place as f64), mean.mean)).collect();
-        let found = spearman(&points);
-        let decision = match found {
-            Some(found) if found.low > 0.0 => Decision::Agrees,
-            Some(found) if found.high < 0.0 => Decision::Disagrees,
-            _ => Decision::CannotTell,
-        };
-        let words = found.map(|found| {
-            let text = format!(
-                "{}: rank correlation {:.2} [{:.2}, {:.2}] over {} positions",
-                group.label, found.r, found.low, found.high, found.points
-            );
-            text.replace('-', "−")
-        });
-        parts.add(decision, words.unwrap_or_else(|| interval(&group.label, None)));
+        parts.rising(&format!("{}:", group.label), spearman(&points));
         runs += group.runs.len();
     }
     (runs > 0).then(|| {
@@ -305,4 +293,44 @@ fn later_tokens(context: &Context) -> Option<Claim> {
             runs,
         )
     })
+}
+
+/// Figure 8: RoBERTa is sensitive to all tokens alike, but for some bumps.
+fn all_tokens_alike(context: &Context) -> Option<Claim> {
+    if !["vasudeva/mrpc", "vasudeva/qqp"].contains(&context.recipe) {
+        return None;
+    }
+    let mut parts = Parts::default();
+    let mut runs = 0;
+    for group in learnt(context).into_iter().filter(|group| group.text("model.kind") == "roberta") {
+        // Positions are counted from the last token.
+        let profile = group.profile("sites");
+        let (late, early) = profile.split_at(profile.len() / 2);
+        let found = log_of_weighted(late).zip(log_of_weighted(early));
+        let found = found.and_then(|(late, early)| difference(late, early));
+        parts.about(
+            &format!("log of the ratio, later half of positions to earlier, {},", group.label),
+            found,
+            SIMILAR.ln(),
+        );
+        runs += group.runs.len();
+    }
+    (runs > 0).then(|| {
+        parts.claim(
+            "positions",
+            "RoBERTa is uniformly sensitive to all tokens, with bumps at <s>.",
+            "Is RoBERTa's sensitivity to later tokens within a factor of two of that to earlier ones?",
+            runs,
+        )
+    })
+}
+
+/// The logarithm of the mean of some numbers, each weighted by its precision. They are of the same texts, so their errors may agree: that of
+/// the mean is taken as if they did.
+fn log_of_weighted(means: &[Mean]) -> Option<Term> {
+    let weighted = means.iter().filter(|mean| mean.std_error > 0.0).map(|mean| (mean.std_error.powi(-2), mean));
+    let sum = |of: &dyn Fn(&Mean) -> f64| weighted.clone().map(|(weight, mean)| weight * of(mean)).sum::<f64>();
+    let (weight, value, error) = (sum(&|_| 1.0), sum(&|mean| mean.mean), sum(&|mean| mean.std_error));
+    let freedom = means.iter().map(|mean| Term::from(mean).freedom).fold(f64::INFINITY, f64::min);
+    (value > 0.0).then(|| Term { value: (value / weight).ln(), std_error: error / value, freedom })
 }

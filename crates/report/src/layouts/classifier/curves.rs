@@ -60,7 +60,7 @@ pub fn sensitivity(context: &Context) -> Option<Drawn> {
     Some(context.drawn(
         "sensitivity",
         "Sensitivity",
-        "Share of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands and bars are \
+        "Fraction of touches that change the predicted class, through training (left) and at the same training accuracy (right). Bands and bars are \
          95 % intervals: over runs where there are three or more, over inputs where there is one.",
         Figure { panels, columns: 2, legend: context.legend(), ..Figure::default() },
     ))

@@ -127,7 +127,7 @@ pub fn attacks(context: &Context) -> Option<Table> {
         title: "Accuracy under attack".into(),
         head: head.chain(["runs".into()]).collect(),
         rows: context.groups.iter().map(row).collect(),
-        note: "Share of test images still classified right when each is moved, by at most the distance named, to where the loss is largest: \
+        note: "Fraction of test images still classified right when each is moved, by at most the distance named, to where the loss is largest: \
                fgsm in one step, pgd in several; linf bounds every pixel (of values 0 to 1), l2 the length of the whole change. Brackets: 95 % intervals."
             .into(),
     })

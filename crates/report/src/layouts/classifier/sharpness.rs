@@ -40,7 +40,7 @@ pub fn table(context: &Context) -> Option<Table> {
         title: context.sweep.titled("Table 2", "Flatness of the minimum"),
         head: head.map(String::from).collect(),
         rows,
-        note: "Noise on all weights: ShOp is the mean change of the outputs, whose norm the paper does not state, ShPred the share of predictions \
+        note: "Noise on all weights: ShOp is the mean change of the outputs, whose norm the paper does not state, ShPred the fraction of predictions \
                that change. The Hessian is that of the training loss. Lower is flatter. Brackets: 95 % intervals, over runs where there are \
                several, over inputs and draws where there is one."
             .into(),

@@ -34,7 +34,7 @@ pub fn patches(context: &Context) -> Option<Drawn> {
     Some(context.drawn(
         "patches",
         "Sensitivity by patch",
-        "Share of touches of each patch that change the predicted class, at the end of training; mean over runs. Hovering over a patch in a browser \
+        "Fraction of touches of each patch that change the predicted class, at the end of training; mean over runs. Hovering over a patch in a browser \
          shows its 95 % interval.",
         Figure { panels, columns, colour_bar, ..Figure::default() },
     ))
@@ -58,7 +58,7 @@ pub fn positions(context: &Context) -> Option<Drawn> {
     Some(context.drawn(
         "positions",
         "Sensitivity by token position",
-        "Share of touches of the token at each position that change the predicted class, at the end of training, texts aligned at their last token. \
+        "Fraction of touches of the token at each position that change the predicted class, at the end of training, texts aligned at their last token. \
          Far to the left few texts are long enough, and intervals are wide. Bands are 95 % intervals: over runs where there are three or more, over \
          texts where there is one.",
         Figure { panels: vec![panel], columns: 1, legend: context.legend(), ..Figure::default() },
