@@ -169,7 +169,7 @@ fn arrays_as_numpy_writes_them() {
 
     let half = open(fixture("half.npy"), &Takes::Rows { width: Some(2) });
     assert_eq!((half.about().kind, &half.about().columns[..]), (InputKind::Numbers, &["0", "1"].map(String::from)[..]));
-    assert_eq!(half.read(0).unwrap().input, Input::Row(vec![0.333251953125, -2.0]));
+    assert_eq!(half.read(0).unwrap().input, Input::Row(vec![0.333_251_95, -2.0]));
     assert_eq!(half.column(1), [-2.0, 65504.0]);
     assert!(refused(&request(fixture("half.npy")), &Takes::Rows { width: Some(3) }).contains("the model takes 3"));
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use pudica_boolean::did_you_mean;
+use pudica_nn::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::{ModelError, ModelResult, Normalisation};
@@ -123,6 +124,20 @@ impl ModelRequest {
 }
 
 impl Choices {
+    /// Where a network of pudica's own layers computes.
+    pub(crate) fn network_device(&self) -> ModelResult<Device> {
+        Ok(Device::parse(self.device.as_deref().unwrap_or("cpu"))?)
+    }
+
+    /// The normalisation that the user chose for this model, else the one of its `own` files, else the inputs'; where there is none, a note says so.
+    pub(crate) fn normalisation_or(&self, own: Option<Normalisation>, notes: &mut Vec<String>) -> Normalisation {
+        let found = self.normalisation.clone().or(own).or_else(|| self.inputs_normalisation.clone());
+        found.unwrap_or_else(|| {
+            notes.push("The network is given pixels from 0 to 1 as they are, for want of a normalisation.".into());
+            Normalisation { mean: vec![0.0], std: vec![1.0] }
+        })
+    }
+
     /// What a model at this path is called: as the user says, or by the last part of the path.
     pub fn name_of(&self, path: &Path) -> String {
         let last = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

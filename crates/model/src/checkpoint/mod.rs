@@ -9,11 +9,10 @@ pub(crate) use state_dict::{StateDict, is_state_dict};
 use std::path::Path;
 
 use pudica_data::{digest, identity};
-use pudica_nn::Device;
 use pudica_nn::classifier::Classifier;
 
 use crate::native::{Label, images};
-use crate::{Choices, Model, ModelResult, Normalisation};
+use crate::{Choices, Model, ModelResult};
 
 /// Names that checkpoints have as a rule: files of such a name are refused as checkpoints, not as something unknown.
 const ENDINGS: [&str; 7] = ["pt", "pth", "th", "bin", "ckpt", "pkl", "safetensors"];
@@ -31,12 +30,8 @@ pub(crate) fn open(path: &Path, choices: &Choices) -> ModelResult<Box<dyn Model>
     let config = found.config;
     let (weights, buffers) = (state.fill(config.empty_weights()?)?, state.fill(config.initial_buffers())?);
     let mut notes = found.notes;
-    let normalisation = choices.normalisation.clone().or_else(|| choices.inputs_normalisation.clone());
-    let normalisation = normalisation.unwrap_or_else(|| {
-        notes.push("The network is given pixels from 0 to 1 as they are, for want of a normalisation.".into());
-        Normalisation { mean: vec![0.0], std: vec![1.0] }
-    });
-    let device = Device::parse(choices.device.as_deref().unwrap_or("cpu"))?;
+    let normalisation = choices.normalisation_or(None, &mut notes);
+    let device = choices.network_device()?;
     let contents = digest(path, &[path.into()])?;
     let digest = identity([&contents, device.name(), &format!("{config:?} {normalisation:?}")]);
     let label = Label { name: choices.name_of(path), digest, notes, batch: choices.batch, ..Label::default() };

@@ -5,8 +5,9 @@ use std::path::Path;
 use pudica_nn::vision::{ImageShape, VisionConfig, VitConfig, VitStyle};
 use serde_json::Value;
 
+use super::Files;
 use super::config::Config;
-use super::{Files, device};
+use crate::native::Label;
 use crate::{Choices, Model, ModelResult, Normalisation, native};
 
 /// The file that says how images are normalised.
@@ -31,19 +32,16 @@ pub(super) fn vit(folder: &Path, config: &Config, choices: &Choices) -> ModelRes
         norm_eps: config.number_or("layer_norm_eps", 1e-12)?,
     });
     let (weights, buffers) = files.fill(&network)?;
-    let device = device(choices)?;
+    let device = choices.network_device()?;
     let preprocessor = folder.join(PREPROCESSOR);
     let own = match preprocessor.is_file() {
         true => own_normalisation(&Config::read(&preprocessor)?)?,
         false => None,
     };
-    let normalisation = choices.normalisation.clone().or(own).or_else(|| choices.inputs_normalisation.clone());
+    let mut notes = Vec::new();
+    let normalisation = choices.normalisation_or(own, &mut notes);
     let words = format!("{} {normalisation:?}", device.name());
-    let mut label = files.label(folder, config, choices, &[], &words)?;
-    let normalisation = normalisation.unwrap_or_else(|| {
-        label.notes.push("The network is given pixels from 0 to 1 as they are, for want of a normalisation.".into());
-        Normalisation { mean: vec![0.0], std: vec![1.0] }
-    });
+    let label = Label { notes, ..files.label(folder, config, choices, &[], &words)? };
     Ok(Box::new(native::images(&network, &weights, &buffers, normalisation, &device, label)?))
 }
 

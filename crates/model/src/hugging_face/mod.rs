@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use pudica_boolean::did_you_mean;
 use pudica_data::{digest, identity};
+use pudica_nn::Weights;
 use pudica_nn::classifier::Classifier;
-use pudica_nn::{Device, Weights};
 
 use self::config::Config;
 use crate::checkpoint::{StateDict, misfit};
@@ -113,11 +113,6 @@ impl Files {
             batch: choices.batch,
         })
     }
-}
-
-/// The device that the user chose.
-fn device(choices: &Choices) -> ModelResult<Device> {
-    Ok(Device::parse(choices.device.as_deref().unwrap_or("cpu"))?)
 }
 
 /// The files that an index of shards names, each once.

@@ -5,8 +5,8 @@ use std::path::Path;
 use pudica_data::text::FileTokeniser;
 use pudica_nn::text::{Gpt2Config, RobertaConfig, TextConfig};
 
+use super::Files;
 use super::config::Config;
-use super::{Files, device};
 use crate::native::TextDoor;
 use crate::{Choices, Model, ModelResult, native};
 
@@ -93,7 +93,7 @@ fn open(
     padding: Option<u32>,
 ) -> ModelResult<Box<dyn Model>> {
     let (weights, buffers) = files.fill(network)?;
-    let (device, path) = (device(choices)?, folder.join(TOKENIZER));
+    let (device, path) = (choices.network_device()?, folder.join(TOKENIZER));
     let (tokeniser, note) = match path.is_file() {
         true => {
             let tokeniser = FileTokeniser::open(&path, network.longest())?;
