@@ -69,7 +69,7 @@ enum Command {
     Bounds(bounds::Arguments),
     Construct(construct::Arguments),
     Data(data::Arguments),
-    Measure(measure::Arguments),
+    Measure(Box<measure::Arguments>),
     Spectrum(spectrum::Arguments),
 }
 

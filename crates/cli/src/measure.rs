@@ -273,6 +273,7 @@ impl Arguments {
             return Err(format!("--timeout {timeout}: give seconds, more than 0").into());
         }
         (common.device, common.timeout) = (device.clone(), *timeout);
+        common.image = self.reading.size.map(|side| [3, side, side]); // some checkpoints do not tell
         let models = self.models.iter().map(|text| ModelRequest::parse(text, &common));
         let mut requests: Vec<ModelRequest> = models.collect::<Result<_, _>>()?;
         let program =

@@ -41,7 +41,7 @@ pub enum Trained {
         /// The names of its classes.
         classes: Vec<String>,
         /// What makes tokens of texts, where the data folder has it, and how many at most.
-        encoder: Option<(PairEncoder, usize)>,
+        encoder: Option<Box<(PairEncoder, usize)>>,
     },
     /// The layer on synthetic tokens: the sign of its output is the label.
     Tokens(Box<TokenAttention>),

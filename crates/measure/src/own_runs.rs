@@ -55,7 +55,7 @@ fn open_run(path: &Path, request: &ModelRequest, data: Option<&Path>) -> Measure
             Box::new(native::images(&network, &weights, &buffers, normalisation, &device, label)?)
         }
         Trained::Texts { network, weights: (weights, buffers), classes, encoder } => {
-            let tokeniser = encoder.map(|(encoder, longest)| FileTokeniser::of_encoder(encoder, longest));
+            let tokeniser = encoder.map(|own| FileTokeniser::of_encoder(own.0, own.1));
             let mut label = Label { class_names: classes, ..label };
             if tokeniser.is_none() {
                 label.notes.push(

@@ -16,10 +16,8 @@ pub fn write(folder: &Path, question: &Question, cleans: &[Vec<Answer>], found: 
     let mut table = Table::default();
     table.add("input", Cells::Whole((0..count).map(|index| Some(index as i64)).collect()));
     table.add("name", Cells::Text((0..count).map(|index| Some(inputs.name(index))).collect()));
-    if let Some(first) = cleans.iter().find(|clean| clean.len() == count) {
-        if !inputs.about().classes.is_empty() {
-            table.add("label", Cells::Text(first.iter().map(|answer| answer.label.map(class)).collect()));
-        }
+    if let Some(first) = cleans.iter().find(|clean| clean.len() == count && !inputs.about().classes.is_empty()) {
+        table.add("label", Cells::Text(first.iter().map(|answer| answer.label.map(class)).collect()));
     }
     for (model, clean) in question.models.iter().zip(cleans) {
         let predicted = |index: usize| clean.get(index).map(|answer| class(answer.predicted()));

@@ -37,7 +37,7 @@ pub(super) fn trained(folder: &RunFolder, data: Option<&Path>) -> Result<Trained
         let encoder = data
             .and_then(|data| encoder(Some(data)).ok())
             .filter(|encoder| encoder.vocabulary() == network.vocabulary());
-        let encoder = encoder.map(|encoder| (encoder, config.model.length));
+        let encoder = encoder.map(|encoder| Box::new((encoder, config.model.length)));
         return Ok(Trained::Texts { network, weights, classes, encoder });
     }
     let (shapes, classes) = match (DataSet::named(&config.data.name), own) {
