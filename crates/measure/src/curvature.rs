@@ -54,6 +54,9 @@ pub fn measure(asked: &mut Asked, asking: &Asking, file: &mut WorkFile<Found>) -
         Err(ModelError::Lacks { .. }) => from_losses(asked, &cases, draws, asking.seed)?,
         Err(error) => return Err(error.into()),
     };
+    if !found.trace.mean.is_finite() {
+        return Err(asking.setting.refuse("the loss is not a finite number near these weights"));
+    }
     file.push(found)
 }
 

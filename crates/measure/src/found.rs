@@ -105,7 +105,7 @@ pub fn value(estimate: &Estimate, range: Range) -> Value {
         (range, false) => mean.within(range),
     };
     let ci95 = (known && mean.low.is_finite()).then_some([mean.low, mean.high]);
-    Value { value: mean.mean, std_error: estimate.std_error, ci95 }
+    Value { value: mean.mean, std_error: estimate.std_error.filter(|error| error.is_finite()), ci95 }
 }
 
 fn range_of(name: &str) -> Range {
@@ -195,7 +195,8 @@ fn measured(question: &Question, found: &Found) -> Vec<Measured> {
             exact: is_exact,
         }
     };
-    found.estimates(&question.responses).into_iter().map(of).collect()
+    // A number that is none has no place in tables; what it would have meant, its problem or note says.
+    found.estimates(&question.responses).into_iter().filter(|(_, estimate)| estimate.mean.is_finite()).map(of).collect()
 }
 
 /// What there is to know about a number.
