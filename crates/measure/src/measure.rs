@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pudica_lab::store::{lock, read_json, write_json};
 use pudica_lab::{Error, Event, Observer, Outcome, Stop, Tally};
-use pudica_model::{Model, Takes};
+use pudica_model::{Model, ModelError, Takes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
@@ -149,7 +149,12 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
                     tell(observer, &name, &new, rest.2, found.len() + 1, works, seconds.elapsed().as_secs_f64());
                     found.push(new);
                 }
-                Err(refused) => notes.push(refused.to_string()),
+                // Nothing can be saved any more.
+                Err(error @ MeasureError::Lab(_)) => return Err(error),
+                Err(refused @ (MeasureError::Other(_) | MeasureError::Model(ModelError::Lacks { .. }))) => {
+                    notes.push(refused.to_string());
+                }
+                Err(error) => problems.push(error.to_string()),
             }
         }
         cleans.push(answers);
@@ -280,7 +285,7 @@ impl Work<'_> {
             "fgsm" | "pgd" => {
                 let mut file = WorkFile::open(&folder, &work)?;
                 match attack::measure(asked, asking, &mut file) {
-                    Err(error @ MeasureError::Model(pudica_model::ModelError::Lacks { .. })) => {
+                    Err(error @ MeasureError::Model(ModelError::Lacks { .. })) => {
                         Err(MeasureError::Other(format!("{}: {error}", setting.text())))
                     }
                     result => Ok((Of::Chunks(file.parts, Sites::Whole), kept(result))),
