@@ -32,7 +32,10 @@ pub fn measure(asked: &mut Asked, asking: &Asking, file: &mut WorkFile<Chunk>) -
             return Ok(());
         }
         let before = asked.evaluations;
-        let cases = cases(asking.inputs, first..(first + batch).min(count))?;
+        let per_input = attack.steps as u64 + 1;
+        let affordable = asking.enough.budget.map_or(u64::MAX, |budget| budget.saturating_sub(spent) / per_input);
+        let some = batch.min(affordable as usize).max(1);
+        let cases = cases(asking.inputs, first..(first + some).min(count))?;
         let moved = moved(asked, asking, &attack, &cases)?;
         let answers = asked.ask(&moved)?;
         let mut responses = vec![ChunkResponse { totals: Vec::new(), by_site: Vec::new() }; asking.responses.len()];

@@ -209,11 +209,17 @@ fn note(question: &Question, found: &Found, response: &str, estimate: &Estimate,
     if let Some([_, high]) = value.ci95.filter(|_| nothing) {
         return Some(format!("never seen in {} inputs: below {high:.2e} with 95 % confidence", estimate.samples));
     }
-    let seen = found.by_input(0).len();
-    let half = value.ci95.map_or(String::new(), |[low, high]| format!(", precise to ±{:.2e}", (high - low) / 2.0));
-    match question.enough.budget {
-        Some(budget) if found.evaluations() >= budget && seen < question.inputs.about().count => {
-            Some(format!("the budget of {budget} evaluations reached {seen} inputs{half}"))
+    let (seen, count) = (found.by_input(0).len(), question.inputs.about().count);
+    let half = value.ci95.map(|[low, high]| (high - low) / 2.0);
+    let reached = half.map_or(String::new(), |half| format!(", precise to ±{half:.2e}"));
+    match (question.enough.budget, question.enough.precision) {
+        (Some(budget), precision)
+            if seen < count && !half.zip(precision).is_some_and(|(half, wanted)| half <= wanted) =>
+        {
+            Some(format!("the budget of {budget} evaluations reached {seen} inputs{reached}"))
+        }
+        (_, Some(precision)) if seen == count && half.is_some_and(|half| half > precision) => {
+            Some(format!("all {count} inputs were not enough for a precision of {precision}{reached}"))
         }
         _ => None,
     }

@@ -163,8 +163,8 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
         }
     }
     observer.notice(&Event::SweepEnded(Tally::default()));
-    if found.is_empty() && problems.is_empty() && !stopped {
-        return Err(MeasureError::Other(notes.join("; ")));
+    if found.is_empty() && !stopped {
+        return Err(MeasureError::Other([problems, notes].concat().join("; ")));
     }
     if stopped {
         problems.push(Error::Stopped.to_string());

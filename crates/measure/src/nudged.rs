@@ -45,7 +45,7 @@ pub struct ChunkResponse {
 }
 
 /// Evaluations after which the work done is saved, about.
-const EVALUATIONS_PER_CHUNK: usize = 4096;
+const EVALUATIONS_PER_CHUNK: u64 = 4096;
 
 /// All of one response: for each input its total over sites, and its number of sites.
 pub fn totals(chunks: &[Chunk], response: usize) -> Vec<(f64, f64)> {
@@ -86,18 +86,18 @@ pub fn measure(
     let (count, purpose) = (inputs.about().count, setting.identity());
     let compared: Vec<&dyn pudica_probe::Response<_>> = responses.iter().map(|response| response as _).collect();
     let mut looks = Looks::default();
-    let mut chunk_size = 0;
+    // How often the model is asked about one input: inputs may differ, the first one tells well enough.
+    let first = prepared(asked, setting, cases(inputs, 0..1)?)?;
+    let per_input = first.first().map_or(1, |case| touching.nudge.sites(case) * touching.draws).max(1) as u64;
     loop {
         let done: usize = file.parts.iter().map(|chunk| chunk.sites.len()).sum();
-        let asked_before: u64 = file.parts.iter().map(|chunk| chunk.evaluations).sum();
-        let is_paid = enough.budget.is_some_and(|budget| asked_before >= budget);
+        let spent: u64 = file.parts.iter().map(|chunk| chunk.evaluations).sum();
+        let affordable = enough.budget.map_or(u64::MAX, |budget| budget.saturating_sub(spent) / per_input);
+        let is_paid = done > 0 && affordable == 0;
         if done >= count || is_paid || (looks.is_due(done) && is_precise(&file.parts, responses, &enough)) {
             return Ok(());
         }
-        if chunk_size == 0 {
-            let sites = touching.nudge.sites(&prepared(asked, setting, cases(inputs, done..done + 1)?)?[0]);
-            chunk_size = (EVALUATIONS_PER_CHUNK / (sites * touching.draws).max(1)).clamp(1, 256);
-        }
+        let chunk_size = (EVALUATIONS_PER_CHUNK / per_input).min(256).min(affordable).max(1) as usize;
         let cases = prepared(asked, setting, cases(inputs, done..(done + chunk_size).min(count))?)?;
         let before = asked.evaluations;
         let budget = Budget { before: done, ..Budget::new(touching.draws, asked.model.batch(), seed, &purpose) };

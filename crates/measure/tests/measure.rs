@@ -366,8 +366,11 @@ fn enough_is_enough() {
     question.enough = Enough { precision: None, budget: Some(5000) };
     let paid = trial.measured(&mut question, "paid");
     let found = &paid.summary.results[0];
-    assert!((5000..10_000).contains(&found.evaluations), "{found:?}");
+    assert!((4990..=5000).contains(&found.evaluations), "{found:?}");
     assert!(found.note.as_ref().unwrap().contains("budget of 5000 evaluations"), "{found:?}");
+    question.enough = Enough { precision: Some(1e-4), budget: None };
+    let all = trial.measured(&mut question, "all");
+    assert!(all.summary.results[0].note.as_ref().unwrap().contains("not enough for a precision of 0.0001"));
 }
 
 /// The trace of the Hessian from losses alone: for a logistic model with one output it is the mean of p (1 - p) (|x|^2 + 1).
