@@ -99,7 +99,7 @@ fn finite_networks_carry_standard_errors() {
 fn people_get_tables() {
     let table = text(spectrum("linear-attention --dim 6 --empirical 2 --width 8"));
     for part in
-        ["NTK of linear-attention", "share of the variance", "█", "Prop. 3.1", "exact kernel", "not a function", "±"]
+        ["NTK of linear-attention", "fraction of the variance", "█", "Prop. 3.1", "exact kernel", "not a function", "±"]
     {
         assert!(table.contains(part), "{part}: {table}");
     }
