@@ -9,10 +9,14 @@ use pudica_lab::{Event, Observer, Stop};
 use pudica_measure::nudges::NudgeRequest;
 use pudica_measure::results::Measured;
 use pudica_measure::{Compared, Enough, Finding, InputSet, InputsRequest, Question, measure, open_model};
+use pudica_model::native::{self, Label};
 use pudica_model::{
-    About, Choices, Image, Input, Model, ModelError, ModelRequest, ModelResult, Outputs, Scores, Source, Takes,
+    About, Choices, Image, Input, Model, ModelError, ModelRequest, ModelResult, Normalisation, Outputs, Scores, Source,
+    Takes,
 };
-use pudica_nn::Weights;
+use pudica_nn::classifier::Classifier;
+use pudica_nn::vision::{ImageShape, MlpConfig, VisionConfig};
+use pudica_nn::{Device, Weights};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 struct Nobody;
@@ -240,6 +244,48 @@ fn patch_sensitivity_through_onnx_is_the_closed_form() {
     let finding = trial.measured(&mut question, "out");
     let expected = closed_form(&trial.rows(192), &difference, bias, &patches([3, 8, 8], 4), 2.0);
     close(&finding.summary.results[0], expected);
+}
+
+/// The same through the layers that checkpoints, Hugging Face folders and our own runs are made of.
+#[test]
+fn patch_sensitivity_of_our_own_layers_is_the_closed_form() {
+    let images = ImageShape { channels: 3, side: 8, classes: 2 };
+    let network = VisionConfig::Mlp(MlpConfig { images, hidden: vec![], ..MlpConfig::default() });
+    let mut weights = network.empty_weights().unwrap();
+    let values = normals(192, "weights");
+    weights.get_mut("layers.0.weight").unwrap()[192..].copy_from_slice(&values);
+    let trial = Trial::new(&[40, 3, 8, 8]);
+    let normalisation = Normalisation { mean: vec![0.0], std: vec![0.5] };
+    let label = Label { name: "mlp".into(), digest: "mlp".into(), ..Label::default() };
+    let buffers = network.initial_buffers();
+    let model = native::images(&network, &weights, &buffers, normalisation, &Device::cpu(), label).unwrap();
+    let mut question =
+        trial.question(vec![Box::new(model)], &["patch-noise:size=4,variance=4,draws=10"], &[Compared::Label]);
+    question.channel_std = vec![0.5];
+    let finding = trial.measured(&mut question, "out");
+    // The network sees values over 0.5, so its weights count twice; noise of variance 4 has the deviation 2 x 0.5.
+    let seen: Vec<f64> = values.iter().map(|w| 2.0 * f64::from(*w)).collect();
+    let expected = closed_form(&trial.rows(192), &seen, 0.0, &patches([3, 8, 8], 4), 1.0);
+    close(&finding.summary.results[0], expected);
+}
+
+/// The same through a program: the example of the documentation, whose score is the sum of a row.
+#[test]
+fn sensitivity_through_a_program_is_the_closed_form() {
+    let python = std::process::Command::new("python3").arg("--version").output();
+    if !python.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/serve.py");
+    let source = Source::Program(format!("python3 '{}'", script.display()));
+    let model = open_model(&ModelRequest { source, choices: Choices::default() }, None).unwrap();
+    let trial = Trial::new(&[60, 6]);
+    let mut question = trial.question(vec![model], &["feature-noise:scale=1,draws=30"], &[Compared::Label]);
+    let spread = question.inputs.about().spread.clone();
+    let finding = trial.measured(&mut question, "out");
+    let of_column = |at: usize| closed_form(&trial.rows(6), &[1.0; 6], 0.0, &[vec![at]], spread[at]);
+    close(&finding.summary.results[0], (0..6).map(of_column).sum::<f64>() / 6.0);
 }
 
 #[test]
