@@ -83,7 +83,7 @@ impl Spectrum {
     }
 
     /// The spectrum of (-1)^f for bits that are 1 with probability `p`, in the basis of mean 0 and variance 1 that belongs to them (see
-    /// [`crate::biased_transform`]). Refuses what would not fit in memory.
+    /// `biased_transform`). Refuses what would not fit in memory.
     pub fn biased(table: &TruthTable, p: f64) -> Result<Self> {
         let n = table.variables();
         check_size(n, size_of::<f64>())?;

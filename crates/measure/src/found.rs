@@ -352,8 +352,7 @@ fn examples(question: &Question, cleans: &[Vec<Answer>], found: &Found, folder: 
     let mut shown = Vec::new();
     for (index, is_most) in most.map(|index| (*index, true)).chain(least.map(|index| (*index, false))) {
         let labelled = question.inputs.read(index)?;
-        let class =
-            |class: usize| question.inputs.about().classes.get(class).cloned().unwrap_or_else(|| class.to_string());
+        let class = |class: usize| question.class_name(found.model, class);
         let predicted = cleans[found.model].get(index).map_or(String::new(), |answer| class(answer.predicted()));
         let words = match (&sites, &labelled.input) {
             (Sites::Positions { from_end: true }, input) => {

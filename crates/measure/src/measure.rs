@@ -44,6 +44,12 @@ pub struct Question {
 }
 
 impl Question {
+    /// What a class is called: by the inputs, else by the model, else by its number.
+    pub(crate) fn class_name(&self, model: usize, class: usize) -> String {
+        let of_model = self.models.get(model).and_then(|model| model.about().class_names.get(class));
+        self.inputs.about().classes.get(class).or(of_model).cloned().unwrap_or_else(|| class.to_string())
+    }
+
     fn material(&self, model: &dyn Model) -> Material<'_> {
         make_material(&self.inputs, model, &self.channel_std, self.data.as_deref())
     }

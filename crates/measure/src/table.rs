@@ -12,15 +12,17 @@ use crate::responses::Answer;
 /// Writes what each input is, what each model makes of it, and how it responded to each nudge (the mean over sites and draws).
 pub fn write(folder: &Path, question: &Question, cleans: &[Vec<Answer>], found: &[Found]) -> MeasureResult<()> {
     let (inputs, count) = (&question.inputs, question.inputs.about().count);
-    let class = |class: usize| inputs.about().classes.get(class).cloned().unwrap_or_else(|| class.to_string());
     let mut table = Table::default();
     table.add("input", Cells::Whole((0..count).map(|index| Some(index as i64)).collect()));
     table.add("name", Cells::Text((0..count).map(|index| Some(inputs.name(index))).collect()));
     if let Some(first) = cleans.iter().find(|clean| clean.len() == count && !inputs.about().classes.is_empty()) {
-        table.add("label", Cells::Text(first.iter().map(|answer| answer.label.map(class)).collect()));
+        table.add(
+            "label",
+            Cells::Text(first.iter().map(|answer| answer.label.map(|class| question.class_name(0, class))).collect()),
+        );
     }
-    for (model, clean) in question.models.iter().zip(cleans) {
-        let predicted = |index: usize| clean.get(index).map(|answer| class(answer.predicted()));
+    for (at, (model, clean)) in question.models.iter().zip(cleans).enumerate() {
+        let predicted = |index: usize| clean.get(index).map(|answer| question.class_name(at, answer.predicted()));
         table.add(&format!("{} predicted", model.about().name), Cells::Text((0..count).map(predicted).collect()));
     }
     for found in found {

@@ -102,6 +102,9 @@ fn folders_without_classes_single_pictures_and_many_classes() {
     let loose = open(root.join("loose"), &ANY_IMAGE);
     assert_eq!((loose.about().count, loose.about().classes.len()), (5, 0));
     assert_eq!(loose.read(4).unwrap().label, None);
+    // No labels, whatever the model calls its classes.
+    let named = InputsRequest { class_names: vec!["cat".into(), "dog".into()], ..request(root.join("loose")) };
+    assert!(InputSet::open(&named, &ANY_IMAGE).unwrap().about().classes.is_empty());
     let one = open(root.join("loose/3.png"), &ANY_IMAGE);
     assert_eq!(
         (one.about().count, one.name(0), image(one.read(0).unwrap()).values[0]),

@@ -79,6 +79,9 @@ pub(super) fn note(classes: &[String], of_model: &[String]) -> Option<String> {
 /// The names of all classes, and the number of each of these words: the model's own where all of them are names of its classes, in letters of any
 /// size; their order otherwise.
 pub(super) fn numbered_words(words: Vec<String>, of_model: &[String]) -> (Vec<String>, Vec<usize>) {
+    if words.is_empty() {
+        return (Vec::new(), Vec::new()); // no labels, whatever the model calls its classes
+    }
     let number = |word: &String| of_model.iter().position(|name| name.to_lowercase() == word.to_lowercase());
     match words.iter().map(number).collect::<Option<Vec<usize>>>() {
         Some(numbers) => (of_model.to_vec(), numbers),
