@@ -45,7 +45,7 @@ pub struct ChunkResponse {
 }
 
 /// Evaluations after which the work done is saved, about.
-const EVALUATIONS_PER_CHUNK: u64 = 4096;
+const EVALUATIONS_PER_CHUNK: u64 = 1024;
 
 /// All of one response: for each input its total over sites, and its number of sites.
 pub fn totals(chunks: &[Chunk], response: usize) -> Vec<(f64, f64)> {
