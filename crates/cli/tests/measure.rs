@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{json, pudica, refused, text};
+use common::{json, measures, pudica, refused, run_folders, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -50,6 +50,28 @@ fn parity_is_exact_on_all_strings() {
     assert!(printed.contains("average sensitivity  8") && printed.contains("report.html"), "{printed}");
     let details = json(&folder.path().join("out/details.json"));
     assert_eq!(details["boolean"][0]["degree_profile"][8], 1.0);
+}
+
+/// What is built by hand, and what a run has learnt, are models, too.
+#[test]
+fn our_own_networks_are_models() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = pudica(folder.path(), &["construct", "majority", "--n", "5", "--save", "majority.safetensors"]);
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let found = summary(folder.path(), &["majority.safetensors", "--inputs", "bits:5", "--response", "label"]);
+    // Of five flips, 5 * C(4, 2) / 2^4 change a majority in the mean over all strings.
+    assert_eq!(found["results"][0]["value"], 0.375, "{found}");
+    let recipe = "title = \"Tiny\"\n[settings]\ntarget = \"first\"\nn = 3\nmodel.d = 8\ntrain.batch = 16\ntrain.steps = 20\n\
+                  eval.batches = 2\nmeasure.batches = 2\nmeasure.draws = 2\n[[quick.sweep]]\nname = \"all\"\ngrid.seed = \"0..1\"\n";
+    std::fs::write(folder.path().join("tiny.toml"), recipe).unwrap();
+    let ran = pudica(folder.path(), &["run", "tiny.toml", "--out", "tiny"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let run = &run_folders(&folder.path().join("tiny"))[0];
+    let found = summary(folder.path(), &[run.to_str().unwrap(), "--inputs", "bits:3", "--response", "label"]);
+    let measured = &measures(&folder.path().join("tiny"))[0]["average_sensitivity"];
+    let label = &found["results"][0];
+    let total = label["value"].as_f64().unwrap() * label["sites"].as_f64().unwrap();
+    assert_eq!((Some(total), &label["exact"]), (measured.as_f64(), &true.into()), "as the run itself measured it");
 }
 
 #[test]

@@ -12,8 +12,9 @@ use pudica_model::{
 };
 use pudica_nn::grokking::ModularTransformer;
 use pudica_nn::token_attention::{Tables, TokenAttention};
-use pudica_nn::{Device, Network, Weights};
+use pudica_nn::{Architecture, Device, EncoderConfig, Network, Weights};
 use pudica_probe::Sequence;
+use pudica_theory::load_encoder;
 
 use crate::{MeasureError, MeasureResult};
 
@@ -22,6 +23,12 @@ use crate::{MeasureError, MeasureResult};
 pub fn open_model(request: &ModelRequest, data: Option<&Path>) -> MeasureResult<Box<dyn Model>> {
     match &request.source {
         Source::File(path) if is_run(path) => open_run(path, request, data),
+        Source::File(path) if path.extension().is_some_and(|ending| ending == "safetensors") => {
+            match load_encoder(path, None) {
+                Ok((config, weights)) => encoder(path, request, config, weights),
+                Err(_) => Ok(pudica_model::open(request)?),
+            }
+        }
         _ => Ok(pudica_model::open(request)?),
     }
 }
@@ -71,12 +78,7 @@ fn open_run(path: &Path, request: &ModelRequest, data: Option<&Path>) -> Measure
                 label,
             )?)
         }
-        Trained::Bits { network, n } => {
-            let note = "One number for each string, trained towards 0 or 1; above 1/2 counts as 1.";
-            let of = Asked { takes: Takes::Rows { width: Some(n) }, outputs: Outputs::Probabilities, classes: 1, note };
-            let weights = network.weights().data().len();
-            Box::new(OnBits { about: about(label, of, weights), network: *network, n })
-        }
+        Trained::Bits { network, n } => on_bits(label, *network, n),
         Trained::Tokens(layer) => {
             let takes = Takes::Tokens { length: Some(layer.length), vocabulary: Some(layer.vocabulary) };
             let note = "One number for each sequence; its sign is the label.";
@@ -91,6 +93,35 @@ fn open_run(path: &Path, request: &ModelRequest, data: Option<&Path>) -> Measure
             Box::new(OnPairs { about: about(label, of, weights.data().len()), network, weights, device })
         }
     })
+}
+
+/// The weights of an encoder alone, as `pudica construct --save` writes them.
+fn encoder(
+    path: &Path,
+    request: &ModelRequest,
+    config: EncoderConfig,
+    weights: Weights,
+) -> MeasureResult<Box<dyn Model>> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let label = Label {
+        name: request
+            .choices
+            .name
+            .clone()
+            .unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into()),
+        digest: pudica_data::digest(folder, &[path.to_path_buf()])?,
+        ..Label::default()
+    };
+    let n = config.n;
+    let network = Network::new(&Architecture::Encoder(config), weights, &Device::cpu()).map_err(ModelError::from)?;
+    Ok(on_bits(label, network, n))
+}
+
+fn on_bits(label: Label, network: Network, n: usize) -> Box<dyn Model> {
+    let note = "One number for each string, meant to be 0 or 1; above 1/2 counts as 1.";
+    let of = Asked { takes: Takes::Rows { width: Some(n) }, outputs: Outputs::Probabilities, classes: 1, note };
+    let weights = network.weights().data().len();
+    Box::new(OnBits { about: about(label, of, weights), network, n })
 }
 
 /// How a network is asked.
