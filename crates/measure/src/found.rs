@@ -207,7 +207,7 @@ fn note(question: &Question, found: &Found, response: &str, estimate: &Estimate,
     }
     let nothing = range_of(response) == Range::Fraction && estimate.mean == 0.0 && !estimate.exact;
     if let Some([_, high]) = value.ci95.filter(|_| nothing) {
-        return Some(format!("never seen in {} inputs: below {high:.2e} with 95 % confidence", estimate.samples));
+        return Some(format!("never seen: below {high:.2e} with 95 % confidence"));
     }
     let (seen, count) = (found.by_input(0).len(), question.inputs.about().count);
     let half = value.ci95.map(|[low, high]| (high - low) / 2.0);
