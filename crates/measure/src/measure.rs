@@ -1,14 +1,15 @@
 //! The way of a measurement: every model, every nudge, in a folder that can be continued.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pudica_lab::store::{lock, read_json, write_json};
 use pudica_lab::{Error, Event, Observer, Outcome, Stop, Tally};
 use pudica_model::{Model, ModelError, Takes};
+use pudica_statistics::Estimate;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::asked::{Asked, clean};
 use crate::found::{Found, Of, summarise};
@@ -98,77 +99,15 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
     write_json(&folder.join("measure.json"), &owner)?;
     let works = question.models.len() * question.nudges.len();
     observer.notice(&Event::SweepStarted { folder: folder.into(), runs: works, finished: 0, total_steps: 0 });
-    let mut found = Vec::new();
-    let mut problems: Vec<String> = Vec::new();
-    let mut notes: Vec<String> = Vec::new();
-    let mut cleans: Vec<Vec<Answer>> = Vec::new();
-    let mut stopped = false;
-    let expected = Expected::new(question)?;
-    let done = Cell::new(0.0);
-    for at in 0..question.models.len() {
-        let (models, rest) = (&mut question.models, (&question.inputs, &question.nudges, &question.responses));
-        let model = models[at].as_mut();
-        let name = model.about().name.clone();
-        let label = Cell::new(String::new());
-        let tick = |evaluations: u64| {
-            done.set(done.get() + evaluations as f64);
-            let part = (done.get() / expected.evaluations).min(1.0);
-            let so_far = began.elapsed().as_secs_f64();
-            let seconds_left = (part > 0.01 || so_far > 5.0).then(|| so_far * (1.0 - part) / part.max(1e-9));
-            let text = label.take();
-            let (id, step, steps) = (String::new(), 0, 0);
-            let event =
-                Event::Progress { id, label: text.clone(), step, steps, loss: f64::NAN, done: part, seconds_left };
-            label.set(text);
-            observer.notice(&event);
-        };
-        label.set(format!("{name}, untouched"));
-        let answers = match clean(model, rest.0, stop, &tick) {
-            Ok(answers) => answers,
-            Err(error) => {
-                stopped |= stop.requested();
-                cleans.push(Vec::new());
-                if stopped {
-                    break;
-                }
-                problems.push(error.to_string());
-                continue;
-            }
-        };
-        let mut lost = false;
-        for setting in rest.1 {
-            if lost {
-                break;
-            }
-            label.set(format!("{name}, {}", setting.text()));
-            let asking =
-                Asking { inputs: rest.0, setting, responses: rest.2, seed: question.seed, enough: question.enough };
-            let mut asked = Asked { model, clean: &answers, evaluations: 0, stop, tick: &tick };
-            let seconds = Instant::now();
-            let work = Work { folder, channel_std: &question.channel_std, data: question.data.as_deref() };
-            match work.make(&mut asked, &asking) {
-                Ok((of, problem)) => {
-                    stopped |= stop.requested() && problem.is_some();
-                    lost = problem.is_some();
-                    problems.extend(problem.filter(|_| !stopped));
-                    let new = Found { model: at, setting: setting.clone(), of };
-                    tell(observer, &name, &new, rest.2, found.len() + 1, works, seconds.elapsed().as_secs_f64());
-                    found.push(new);
-                }
-                // Nothing can be saved any more.
-                Err(error @ MeasureError::Lab(_)) => return Err(error),
-                Err(refused @ (MeasureError::Other(_) | MeasureError::Model(ModelError::Lacks { .. }))) => {
-                    notes.push(refused.to_string());
-                }
-                Err(error) => problems.push(error.to_string()),
-            }
-        }
-        cleans.push(answers);
-        if stopped {
-            break;
+    let clock = Clock::new(evaluations(question)?, observer);
+    let mut sitting = Sitting::default();
+    for model in 0..question.models.len() {
+        if !sitting.stopped {
+            sitting.ask(question, model, folder, stop, &clock)?;
         }
     }
     observer.notice(&Event::SweepEnded(Tally::default()));
+    let Sitting { found, cleans, mut problems, notes, stopped } = sitting;
     if found.is_empty() && !stopped {
         return Err(MeasureError::Other([problems, notes].concat().join("; ")));
     }
@@ -177,10 +116,82 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
     }
     owner.seconds += began.elapsed().as_secs_f64();
     write_json(&folder.join("measure.json"), &owner)?;
-    let finding = summarise(question, &cleans, &found, problems, notes, owner.seconds, folder)?;
-    write_json(&folder.join("summary.json"), &finding.0)?;
-    write_json(&folder.join("details.json"), &finding.1)?;
-    Ok(Finding { summary: finding.0, details: finding.1, stopped })
+    let (summary, details) = summarise(question, &cleans, &found, problems, notes, owner.seconds, folder)?;
+    write_json(&folder.join("summary.json"), &summary)?;
+    write_json(&folder.join("details.json"), &details)?;
+    Ok(Finding { summary, details, stopped })
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Sitting {
+    found: Vec<Found>,
+    /// Each model's answers to inputs that nobody touched.
+    cleans: Vec<Vec<Answer>>,
+    /// What broke off.
+    problems: Vec<String>,
+    /// What a model has not, so that it could not be measured.
+    notes: Vec<String>,
+    stopped: bool,
+}
+
+impl Sitting {
+    /// Asks one model about everything. One that breaks off is not asked again; what it answered counts.
+    fn ask(
+        &mut self,
+        question: &mut Question,
+        at: usize,
+        folder: &Path,
+        stop: &Stop,
+        clock: &Clock,
+    ) -> MeasureResult<()> {
+        let Question { models, inputs, nudges, responses, enough, seed, channel_std, data, .. } = question;
+        let works = models.len() * nudges.len();
+        let model = models[at].as_mut();
+        let name = model.about().name.clone();
+        let tick = |evaluations: u64| clock.tick(evaluations);
+        clock.begin(format!("{name}, untouched"));
+        let answers = match clean(model, inputs, stop, &tick) {
+            Ok(answers) => answers,
+            Err(error) => {
+                self.cleans.push(Vec::new());
+                self.broke_off(error.to_string(), stop);
+                return Ok(());
+            }
+        };
+        for setting in nudges.iter() {
+            clock.begin(format!("{name}, {}", setting.text()));
+            let asking = Asking { inputs, setting, responses, seed: *seed, enough: *enough };
+            let mut asked = Asked { model, clean: &answers, evaluations: 0, stop, tick: &tick };
+            match (Work { folder, channel_std, data: data.as_deref() }).make(&mut asked, &asking) {
+                Ok((of, problem)) => {
+                    let found = Found { model: at, setting: setting.clone(), of };
+                    clock.end(found.estimates(responses), works);
+                    self.found.push(found);
+                    if let Some(problem) = problem {
+                        self.broke_off(problem, stop);
+                        break;
+                    }
+                }
+                // Nothing can be saved any more.
+                Err(error @ MeasureError::Lab(_)) => return Err(error),
+                Err(refused @ (MeasureError::Other(_) | MeasureError::Model(ModelError::Lacks { .. }))) => {
+                    self.notes.push(refused.to_string());
+                }
+                Err(error) => self.problems.push(error.to_string()),
+            }
+        }
+        self.cleans.push(answers);
+        Ok(())
+    }
+
+    /// Stopped on request, or by a problem.
+    fn broke_off(&mut self, problem: String, stop: &Stop) {
+        match stop.requested() {
+            true => self.stopped = true,
+            false => self.problems.push(problem),
+        }
+    }
 }
 
 /// Refuses what cannot be measured before anything is computed or written.
@@ -319,65 +330,92 @@ impl Work<'_> {
     }
 }
 
-/// How much there is to do.
-struct Expected {
-    evaluations: f64,
-}
-
-impl Expected {
-    fn new(question: &Question) -> MeasureResult<Self> {
-        let inputs = question.inputs.about().count as f64;
-        let mut of_model = inputs;
-        if let Some(model) = question.models.first() {
-            let material = question.material(model.as_ref());
-            let case = crate::asked::cases(&question.inputs, 0..1)?;
-            for setting in &question.nudges {
-                let draws = setting.draws()? as f64;
-                let sites = match setting.kind.name {
-                    "bit-flip" if question.inputs.about().is_every_string() => 0.0,
-                    "hessian" => 0.0,
-                    "pgd" => 1.0 + setting.whole("steps", 10_000)? as f64,
-                    "fgsm" => 2.0,
-                    _ => match (setting.kind.needs, case.first()) {
-                        (Needs::Answers, Some(case)) => {
-                            setting.touching(&material)?.map_or(1.0, |touching| touching.nudge.sites(case) as f64)
-                        }
-                        _ => 1.0,
-                    },
-                };
-                let all = inputs * sites * draws;
-                of_model += question.enough.budget.map_or(all, |budget| all.min(budget as f64));
-            }
+/// How often models will be asked, about.
+fn evaluations(question: &Question) -> MeasureResult<f64> {
+    let inputs = question.inputs.about().count as f64;
+    let mut of_model = inputs;
+    if let Some(model) = question.models.first() {
+        let material = question.material(model.as_ref());
+        let case = crate::asked::cases(&question.inputs, 0..1)?;
+        for setting in &question.nudges {
+            let draws = setting.draws()? as f64;
+            let sites = match setting.kind.name {
+                "bit-flip" if question.inputs.about().is_every_string() => 0.0,
+                "hessian" => 0.0,
+                "pgd" => 1.0 + setting.whole("steps", 10_000)? as f64,
+                "fgsm" => 2.0,
+                _ => match (setting.kind.needs, case.first()) {
+                    (Needs::Answers, Some(case)) => {
+                        setting.touching(&material)?.map_or(1.0, |touching| touching.nudge.sites(case) as f64)
+                    }
+                    _ => 1.0,
+                },
+            };
+            let all = inputs * sites * draws;
+            of_model += question.enough.budget.map_or(all, |budget| all.min(budget as f64));
         }
-        Ok(Self { evaluations: (of_model * question.models.len() as f64).max(1.0) })
     }
+    Ok((of_model * question.models.len() as f64).max(1.0))
 }
 
-/// Tells that one model's responses to one nudge are there.
-fn tell(
-    observer: &dyn Observer,
-    model: &str,
-    found: &Found,
-    responses: &[Compared],
-    ended: usize,
-    runs: usize,
-    seconds: f64,
-) {
-    let mut measures = Map::new();
-    for (name, estimate) in found.estimates(responses) {
-        measures.insert(name, Json::from(estimate.mean));
+/// Tells how far the work is.
+struct Clock<'a> {
+    began: Instant,
+    /// Evaluations in all, about.
+    expected: f64,
+    done: Cell<f64>,
+    /// What is at work, and since when.
+    at_work: RefCell<(String, Instant)>,
+    ended: Cell<usize>,
+    observer: &'a dyn Observer,
+}
+
+impl<'a> Clock<'a> {
+    fn new(expected: f64, observer: &'a dyn Observer) -> Self {
+        let (began, done, ended) = (Instant::now(), Cell::new(0.0), Cell::new(0));
+        Self { began, expected, done, at_work: RefCell::new((String::new(), began)), ended, observer }
     }
-    observer.notice(&Event::RunEnded {
-        id: String::new(),
-        label: format!("{model}, {}", found.setting.text()),
-        outcome: Outcome::Finished,
-        converged: true,
-        problem: None,
-        measures,
-        seconds,
-        ended,
-        runs,
-        done: ended as f64 / runs as f64,
-        seconds_left: None,
-    });
+
+    /// Something else is at work.
+    fn begin(&self, label: String) {
+        *self.at_work.borrow_mut() = (label, Instant::now());
+    }
+
+    /// So many evaluations more are done.
+    fn tick(&self, evaluations: u64) {
+        self.done.set(self.done.get() + evaluations as f64);
+        let (part, so_far) = (self.part(), self.began.elapsed().as_secs_f64());
+        self.observer.notice(&Event::Progress {
+            id: String::new(),
+            label: self.at_work.borrow().0.clone(),
+            step: 0,
+            steps: 0,
+            loss: f64::NAN,
+            done: part,
+            seconds_left: (part > 0.01 || so_far > 5.0).then(|| so_far * (1.0 - part) / part.max(1e-9)),
+        });
+    }
+
+    fn part(&self) -> f64 {
+        (self.done.get() / self.expected).min(1.0)
+    }
+
+    /// One model's responses to one nudge are there.
+    fn end(&self, found: Vec<(String, Estimate)>, works: usize) {
+        self.ended.set(self.ended.get() + 1);
+        let (label, since) = self.at_work.borrow().clone();
+        self.observer.notice(&Event::RunEnded {
+            id: String::new(),
+            label,
+            outcome: Outcome::Finished,
+            converged: true,
+            problem: None,
+            measures: found.into_iter().map(|(name, estimate)| (name, Json::from(estimate.mean))).collect(),
+            seconds: since.elapsed().as_secs_f64(),
+            ended: self.ended.get(),
+            runs: works,
+            done: self.part(),
+            seconds_left: None,
+        });
+    }
 }
