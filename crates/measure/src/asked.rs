@@ -1,7 +1,7 @@
 //! A model that is asked about inputs: its clean answers are computed once, all others are counted.
 
 use pudica_lab::Stop;
-use pudica_model::{Model, ModelError};
+use pudica_model::{Input, Model, ModelError};
 use pudica_probe::{Nudge, Subject, Touches};
 
 use crate::nudges::Case;
@@ -24,14 +24,26 @@ pub struct Asked<'a> {
 
 /// What a model says to inputs, in order.
 pub fn answers(model: &mut dyn Model, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
-    let inputs: Vec<_> = cases.iter().map(|case| case.input.clone()).collect();
-    let scores = model.scores(&inputs)?;
+    let inputs: Vec<Input> = cases.iter().map(|case| case.input.clone()).collect();
+    let of = |case: &Case| Of { index: case.index, label: case.label, touched: case.touched };
+    answers_to(model, &inputs, &cases.iter().map(of).collect::<Vec<_>>())
+}
+
+/// What is known of an input beside itself.
+struct Of {
+    index: usize,
+    label: Option<usize>,
+    touched: bool,
+}
+
+fn answers_to(model: &mut dyn Model, inputs: &[Input], cases: &[Of]) -> MeasureResult<Vec<Answer>> {
+    let scores = model.scores(inputs)?;
     let (outputs, name) = (model.about().outputs, &model.about().name);
     if scores.rows().len() != cases.len() || scores.classes == 0 {
         let (found, asked) = (scores.rows().len(), cases.len());
         return Err(ModelError::Other(format!("{name} gave {found} answers to {asked} inputs")).into());
     }
-    let answer = |(case, row): (&Case, &[f32])| {
+    let answer = |(case, row): (&Of, &[f32])| {
         if let Some(bad) = row.iter().find(|score| !score.is_finite()) {
             let state = if case.touched { "touched" } else { "untouched" };
             let problem =
@@ -87,7 +99,16 @@ impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
     }
 
     fn answer_nudged(&mut self, touches: &Touches<Case, N>) -> MeasureResult<Vec<Answer>> {
-        self.ask(&touches.made())
+        self.stop.check()?;
+        // The touched inputs are large and nobody else wants them: they are moved, not copied.
+        let parts = touches
+            .made()
+            .into_iter()
+            .map(|Case { index, input, label, touched }| (input, Of { index, label, touched }));
+        let (inputs, cases): (Vec<Input>, Vec<Of>) = parts.unzip();
+        let answers = answers_to(self.model, &inputs, &cases)?;
+        self.count(cases.len() as u64);
+        Ok(answers)
     }
 }
 
@@ -96,8 +117,12 @@ impl Asked<'_> {
     pub fn ask(&mut self, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
         self.stop.check()?;
         let answers = answers(self.model, cases)?;
-        self.evaluations += cases.len() as u64;
-        (self.tick)(cases.len() as u64);
+        self.count(cases.len() as u64);
         Ok(answers)
+    }
+
+    fn count(&mut self, evaluations: u64) {
+        self.evaluations += evaluations;
+        (self.tick)(evaluations);
     }
 }

@@ -122,10 +122,11 @@ impl Normalisation {
     /// The values of an image as the network sees them.
     pub fn apply(&self, image: &Image) -> Vec<f32> {
         let pixels = image.shape[1] * image.shape[2];
-        let channel = |(channel, values): (usize, &[f32])| {
+        let mut normalised = Vec::with_capacity(image.values.len());
+        for (channel, values) in image.values.chunks(pixels.max(1)).enumerate() {
             let (mean, std) = self.of_channel(channel);
-            values.iter().map(move |value| (value - mean) / std).collect::<Vec<f32>>()
-        };
-        image.values.chunks(pixels.max(1)).enumerate().flat_map(channel).collect()
+            normalised.extend(values.iter().map(|value| (value - mean) / std));
+        }
+        normalised
     }
 }
