@@ -126,8 +126,8 @@ fn close(found: f64, expected: f64, tolerance: f64) -> bool {
     (found - expected).abs() <= tolerance * (expected.abs() + 1e-6)
 }
 
-/// After one step from zero moments the first moment is (1 - beta1) times the gradient. Real values may be near a network's outputs; then
-/// their differences have few digits in f32 (seen on an H200: 1.05e-5 at n = 1, where the reference in f32 is 0.2e-5 from that in f64).
+/// After one step from zero moments the first moment is (1 - beta1) times the gradient. Seen to fail on an H200 for real labels at n = 1
+/// (1.05e-5): they may be near a network's outputs, and then their differences have few digits in f32.
 #[test]
 fn gradients_agree() {
     if !there_is_a_gpu() {
@@ -137,10 +137,7 @@ fn gradients_agree() {
         let (mut found, mut expected) = pair(&case, Start::Moved, Precision::F32);
         found.advance(1).unwrap();
         expected.advance(1).unwrap();
-        let real = |member: &Member| member.task.target().name() == REAL;
-        let tolerances =
-            case.members(Start::Moved).iter().map(|member| if real(member) { 2e-5 } else { 1e-5 }).collect::<Vec<_>>();
-        for (replica, tolerance) in tolerances.into_iter().enumerate() {
+        for replica in 0..found.replicas() {
             let (found, expected) = (found.state(replica).unwrap(), expected.state(replica).unwrap());
             for parameter in expected.weights.layout() {
                 let (found, expected) =
@@ -148,7 +145,7 @@ fn gradients_agree() {
                 let largest = expected.iter().fold(1e-4f32, |largest, g| largest.max(g.abs()));
                 let worst = found.iter().zip(expected).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
                 assert!(
-                    worst <= tolerance * largest,
+                    worst <= 1e-5 * largest,
                     "{}, replica {replica}, {}: off by {worst} of {largest}",
                     case.name(),
                     parameter.name
@@ -222,7 +219,8 @@ fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
 }
 
 /// How far a hundred losses of the reference in f32 come to lie from its own with each weight an ulp further up or down: the furthest of
-/// eight times. At width 128 these are 7e-5 to 7e-3, most of them 3e-4.
+/// four times. At width 128 a departure is 7e-5 to 7e-3, mostly 3e-4, so that four may all be small: seen to fail on an H200 by 3.16e-4
+/// against 2.91e-4.
 fn reference_from_itself(case: &Case) -> f64 {
     let expected = advance_all(&mut reference_of_each(case, Start::Usual, Precision::F32), 100);
     let nudged = |time: u64| {
@@ -235,12 +233,11 @@ fn reference_from_itself(case: &Case) -> f64 {
         }
         worst(&advance_all(&mut references(case, members, Precision::F32), 100), &expected)
     };
-    (0..8).map(nudged).fold(0.0, f64::max)
+    (0..4).map(nudged).fold(0.0, f64::max)
 }
 
-/// Along the reference's way: from each of its states, the loss that the GPU finds there, to 2e-5. A small loss is the square of a small
-/// difference of outputs and labels, of which f32 has few digits: there it may be as far off as outputs that are off by two ulps of 1 make
-/// it (seen on an H200: 2.9e-5 at n = 1; elsewhere at most 5e-6).
+/// Along the reference's way: from each of its states, the loss that the GPU finds there, to 2e-5. Seen to fail on an H200 at n = 1 (2.9e-5),
+/// where the loss is 2e-5 itself: the square of a small difference of outputs and labels, of which f32 has few digits. Elsewhere at most 5e-6.
 #[test]
 fn every_one_of_a_hundred_steps_agrees_in_f32() {
     if !there_is_a_gpu() {
@@ -255,13 +252,9 @@ fn every_one_of_a_hundred_steps_agrees_in_f32() {
                 member.state = reference.state(0).unwrap();
             }
             let found = gpu(case.shape.clone(), members, Precision::F32).unwrap().advance(1).unwrap();
-            let expected = advance_all(&mut references, 1);
-            for (found, expected) in found[0].iter().zip(&expected[0]) {
-                let by_two_ulps = 4.0 * f64::from(f32::EPSILON) * expected.sqrt();
-                let limit = by_two_ulps.max(2e-5 * (expected + 1e-6));
-                assert!((found - expected).abs() <= limit, "{}, step {step}: {found} {expected}", case.name());
-            }
-            worst_of_all = worst_of_all.max(worst(&found, &expected));
+            let off = worst(&found, &advance_all(&mut references, 1));
+            assert!(off <= 2e-5, "{}, step {step}: off by {off:.2e}", case.name());
+            worst_of_all = worst_of_all.max(off);
         }
         eprintln!("{}: {worst_of_all:.2e}", case.name());
     }
