@@ -6,6 +6,7 @@ use pudica_nn::TrainingState;
 use serde_json::Map;
 
 use super::engine::BooleanExperiment;
+use super::unseen::References;
 use super::{RunConfig, adamw, architecture, measure, target, work};
 use crate::compute::Compute;
 use crate::error::Result;
@@ -27,6 +28,8 @@ pub(super) struct BooleanTraining {
 pub(super) struct NetworkRun {
     pub(super) config: RunConfig,
     pub(super) task: Task,
+    /// What it is compared with, where it saw a part of all strings and that is asked for.
+    pub(super) references: Option<References>,
     /// Its latest training loss.
     loss: f64,
     pub(super) lost: Option<Lost>,
@@ -72,7 +75,8 @@ impl BooleanTraining {
                 Some(bytes) => TrainingState::from_bytes(&architecture, bytes)?,
             };
             members.push(Member { task: task.clone(), seed: config.seed, adamw: adamw(&config), state });
-            runs.push(NetworkRun { config, task, loss: f64::NAN, lost: None, lines: Vec::new() });
+            let references = References::of(&config, &task)?;
+            runs.push(NetworkRun { config, task, references, loss: f64::NAN, lost: None, lines: Vec::new() });
         }
         let engine = experiment.engine(&runs[0].config, compute, members)?;
         Ok(BooleanTraining { runs, engine, tracked: None })
