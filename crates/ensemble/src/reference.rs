@@ -57,7 +57,7 @@ impl Reference {
         strings: Strings,
         measure: impl Fn(usize, &Bits, &[f32]) -> Result<R, EnsembleError>,
     ) -> Result<Vec<R>, EnsembleError> {
-        check_bits(strings, self.architecture.n(), self.members.len())?;
+        check_bits(strings, self.members.len(), |length| self.architecture.check_length(length, 0))?;
         let one = |(replica, member): (usize, &Member)| {
             let batch = measured(strings, replica, &member.task, member.seed)?;
             measure(replica, &batch.strings, &batch.labels)

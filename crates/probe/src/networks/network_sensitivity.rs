@@ -24,16 +24,18 @@ pub struct SensitivityConfig {
     pub cut: Cut,
     /// Whether it is told how the outputs spread.
     pub spread: bool,
+    /// Every string is tried up to this length, [`LARGEST_EXACT`] at most.
+    pub largest_exact: usize,
 }
 
 impl SensitivityConfig {
     /// So many strings, cut at 1/2.
     pub fn new(samples: usize) -> Self {
-        Self { samples, cut: Cut::Half, spread: false }
+        Self { samples, cut: Cut::Half, spread: false, largest_exact: LARGEST_EXACT }
     }
 }
 
-/// Measure it for every network of an ensemble: exactly up to n = [`LARGEST_EXACT`], else on uniform strings (each network's own, named by
+/// Measure it for every network of an ensemble: exactly up to `largest_exact` bits, else on uniform strings (each network's own, named by
 /// its run's seed) with standard errors over them. Of a network with several outputs, the last one counts; a network whose outputs are
 /// not all finite numbers computes no function, and has none.
 pub fn network_sensitivity(
@@ -42,7 +44,7 @@ pub fn network_sensitivity(
     config: &SensitivityConfig,
     seeds: &[u64],
 ) -> Result<Vec<Option<NetworkSensitivity>>, ProbeError> {
-    if n > LARGEST_EXACT {
+    if n > config.largest_exact.min(LARGEST_EXACT) {
         let mut answers = |inputs: &[Each<Vec<u8>>]| {
             let own = |replica: usize| Bits::new(n, inputs.iter().flat_map(|Each(all)| all[replica].clone()).collect());
             let own: Vec<Bits> = (0..seeds.len()).map(own).collect::<Result<_, _>>()?;
@@ -83,36 +85,13 @@ pub fn answers_on_cube(engine: &mut dyn Engine, n: usize) -> Result<Vec<Vec<f32>
     Ok(outputs)
 }
 
-/// How sensitive one network is that is no part of an ensemble: exactly where that takes no more strings than sampling does.
-pub fn sensitivity_of(
-    network: &Network,
-    n: usize,
-    config: &SensitivityConfig,
-    seed: u64,
-) -> Result<NetworkSensitivity, ProbeError> {
-    if n <= LARGEST_EXACT && 1 << n <= config.samples.saturating_mul(n + 1) {
-        return exact_sensitivity(&answers(network, n)?, n, config);
-    }
-    let mut answer = |inputs: &[Each<Vec<u8>>]| {
-        let strings = Bits::new(n, inputs.iter().flat_map(|Each(own)| own[0].clone()).collect())?;
-        let outputs = network.predict(&strings)?;
-        Ok::<_, ProbeError>(last_of_each(&outputs, strings.rows()).map(|output| vec![output]).collect())
-    };
-    Ok(sampled(&mut answer, n, config, &[seed])?.remove(0))
-}
-
 /// The Boolean function a network has learnt: its answers on every string (the last output of each), cut at 1/2.
 pub fn learnt_table(network: &Network, n: usize) -> Result<TruthTable, ProbeError> {
-    cut(&answers(network, n)?, n, 0.5)
-}
-
-/// What a network answers to every string.
-fn answers(network: &Network, n: usize) -> Result<Vec<f32>, ProbeError> {
     let mut outputs = Vec::with_capacity(1 << n.min(LARGEST_EXACT));
     for strings in Bits::cube(n)?.pieces(BATCH) {
         outputs.extend(last_of_each(&network.predict(&strings)?, strings.rows()));
     }
-    Ok(outputs)
+    cut(&outputs, n, 0.5)
 }
 
 /// The last output for each of `rows` strings.
@@ -277,17 +256,21 @@ mod tests {
         near(&majority.mean_degree, 21.0 * coefficient);
     }
 
-    /// One network by itself is what it is in an ensemble, cut at its median, exactly and sampled.
+    /// Cut at their median, random networks are 1 on half of all strings, so that as_n is at least 1; sampled, about that.
     #[test]
-    fn a_single_network_is_measured_as_in_an_ensemble() {
-        for n in [6, 21] {
-            let config = small(n);
-            let settings = SensitivityConfig { cut: Cut::Median, ..SensitivityConfig::new(40) };
-            let mut engine = engine(&config, vec![random(&config, 3)]);
-            let found = network_sensitivity(engine.as_mut(), n, &settings, &[7]).unwrap().remove(0).unwrap();
-            let network = Network::new(&Architecture::Encoder(config.clone()), random(&config, 3).1, &Device::cpu());
-            assert_eq!(sensitivity_of(&network.unwrap(), n, &settings, 7).unwrap(), found);
-            assert!(found.boolean.mean > 0.9, "half of all strings are 1, so as_n is at least 1: {:?}", found.boolean);
-        }
+    fn random_networks_are_cut_at_their_median() {
+        let (config, settings) = (small(9), SensitivityConfig { cut: Cut::Median, ..SensitivityConfig::new(60) });
+        let mut engine = engine(&config, vec![random(&config, 3)]);
+        let mut find = |settings| network_sensitivity(engine.as_mut(), 9, &settings, &[7]).unwrap().remove(0).unwrap();
+        let exact = find(settings);
+        assert!(exact.boolean.exact && exact.boolean.mean >= 1.0, "{:?}", exact.boolean);
+        assert_eq!(exact.degree_profile.unwrap()[0], 0.0);
+        let sampled = find(SensitivityConfig { largest_exact: 8, ..settings });
+        let error = sampled.boolean.std_error.unwrap();
+        assert!(
+            error > 0.0 && (sampled.boolean.mean - exact.boolean.mean).abs() < 5.0 * error,
+            "{:?}",
+            sampled.boolean
+        );
     }
 }

@@ -89,8 +89,20 @@ pub fn findings(sweep: &Sweep) -> Findings {
         },
         ..Findings::default()
     };
-    findings.figures.push(Drawn::new("unseen", "Between interpolator and target", UNSEEN, LEARNT, unseen(&problems, &kinds)));
-    findings.figures.push(Drawn::new("training", "Distances through training", TRAINING, "", training(&problems, &followed)));
+    findings.figures.push(Drawn::new(
+        "unseen",
+        "Between interpolator and target",
+        UNSEEN,
+        LEARNT,
+        unseen(&problems, &kinds),
+    ));
+    findings.figures.push(Drawn::new(
+        "training",
+        "Distances through training",
+        TRAINING,
+        "",
+        training(&problems, &followed),
+    ));
     findings.figures.push(Drawn::new("eq17", "Eq. 17 through training", EQ_17, ENTAILED, eq_17(&problems, &followed)));
     findings.figures.push(Drawn::new("by-degree", "Distances by degree", BY_DEGREE, "", by_degree(&problems, &kinds)));
     findings.tables.push(table(&problems, &kinds));
@@ -105,7 +117,8 @@ pub fn findings(sweep: &Sweep) -> Findings {
         };
         kinds.iter().map(of).collect::<Map<String, Value>>().into()
     };
-    let summary: Map<String, Value> = problems.iter().map(|problem| (problem.title.clone(), numbers(problem))).collect();
+    let summary: Map<String, Value> =
+        problems.iter().map(|problem| (problem.title.clone(), numbers(problem))).collect();
     findings.summary.insert("by_problem".into(), summary.into());
     findings
 }
@@ -129,7 +142,10 @@ fn unseen(problems: &[Problem], kinds: &[String]) -> Figure {
             marks.push(Mark::points(points, point(place).faint(0.35).sized(2.2)));
             if let Some(found) = found {
                 let style = point(place).faint(1.0);
-                marks.push(Mark::Intervals { points: vec![(x + 0.15 * room, found.low, found.high)], style: style.clone() });
+                marks.push(Mark::Intervals {
+                    points: vec![(x + 0.15 * room, found.low, found.high)],
+                    style: style.clone(),
+                });
                 let label = format!("{}, {}: mean", problem.title, kind_title(kind));
                 marks.push(Mark::points([Point::mean(x + 0.15 * room, &found, label)], style.sized(4.2)));
             }
@@ -183,12 +199,18 @@ fn eq_17(problems: &[Problem], kind: &str) -> Figure {
         let mut marks = Vec::new();
         for degree in 1..=n {
             let points = curve(&runs, &format!("degrees.{degree}")).into_iter();
-            let points = points.map(|(step, weight)| (step, degree as f64 * weight.mean, format!("{degree} d_{{{degree}}}")));
+            let points =
+                points.map(|(step, weight)| (step, degree as f64 * weight.mean, format!("{degree} d_{{{degree}}}")));
             let colour = viridis((degree as f64 - 1.0) / (most - 1.0).max(1.0));
             marks.push(Mark::line(points, Style::line(&colour)));
         }
         marks.extend(band_and_line(&curve(&runs, "average_sensitivity_real"), "#111111", 1, 0));
-        Panel { title: problem.title.clone(), x: Axis::linear("step"), y: Axis::linear("average sensitivity, and its parts"), marks }
+        Panel {
+            title: problem.title.clone(),
+            x: Axis::linear("step"),
+            y: Axis::linear("average sensitivity, and its parts"),
+            marks,
+        }
     };
     let panels: Vec<Panel> = problems.iter().map(panel).collect();
     Figure {
@@ -209,13 +231,22 @@ fn by_degree(problems: &[Problem], kinds: &[String]) -> Figure {
                 let profiles: Vec<Vec<Mean>> = problem.of(kind).iter().map(|run| run.profile(name)).collect();
                 let degrees = profiles.iter().map(Vec::len).min().unwrap_or(0);
                 let at = |degree: usize| mean(&profiles.iter().map(|profile| profile[degree].mean).collect::<Vec<_>>());
-                let curve: Vec<(f64, Mean)> = (0..degrees).filter_map(|degree| Some((degree as f64, at(degree)?))).collect();
+                let curve: Vec<(f64, Mean)> =
+                    (0..degrees).filter_map(|degree| Some((degree as f64, at(degree)?))).collect();
                 let points = curve.iter().map(|(degree, mean)| Point::mean(*degree, mean, kind_title(kind)));
-                marks.push(Mark::line(curve.iter().map(|(degree, mean)| (*degree, mean.mean)), Style::line(PALETTE[place % PALETTE.len()]).faint(0.5)));
+                marks.push(Mark::line(
+                    curve.iter().map(|(degree, mean)| (*degree, mean.mean)),
+                    Style::line(PALETTE[place % PALETTE.len()]).faint(0.5),
+                ));
                 marks.push(Mark::points(points, point(place).sized(2.6)));
             }
             let title = format!("{}: from the {from}", problem.title);
-            panels.push(Panel { title, x: Axis::whole("degree"), y: Axis::log("squared distance").within(1e-5, 30.0), marks });
+            panels.push(Panel {
+                title,
+                x: Axis::whole("degree"),
+                y: Axis::log("squared distance").within(1e-5, 30.0),
+                marks,
+            });
         }
     }
     Figure { columns: problems.len().clamp(1, 3), panels, legend: legend(kinds), ..Figure::default() }
@@ -265,7 +296,10 @@ fn table(problems: &[Problem], kinds: &[String]) -> Table {
             "of the network",
         ]),
         rows,
-        note: format!("Distances are E (f - g)^{{2}} over all strings, on the ±1 scale. Means over runs that fit what they saw, with 95 % intervals. Both sides of Eq. 17, by flips and by degrees, differ by at most {} in any run.", largest_gap(problems)),
+        note: format!(
+            "Distances are E (f - g)^{{2}} over all strings, on the ±1 scale. Means over runs that fit what they saw, with 95 % intervals. Both sides of Eq. 17, by flips and by degrees, differ by at most {} in any run.",
+            largest_gap(problems)
+        ),
     }
 }
 
@@ -285,10 +319,18 @@ fn interpolates(problems: &[Problem]) -> Claim {
     let mut runs = 0;
     for problem in problems.iter().filter(|problem| problem.published) {
         let of = |measure: &str| problem.mean("encoder", measure);
-        parts.above(&format!("{}: distance from the target minus that from the interpolator,", problem.title), apart(of("from_target"), of("from_interpolator")));
+        parts.above(
+            &format!("{}: distance from the target minus that from the interpolator,", problem.title),
+            apart(of("from_target"), of("from_interpolator")),
+        );
         runs += problem.of("encoder").len();
     }
-    parts.claim("unseen", LEARNT, "Are transformers on these functions nearer to the min-degree interpolator than to the target?", runs)
+    parts.claim(
+        "unseen",
+        LEARNT,
+        "Are transformers on these functions nearer to the min-degree interpolator than to the target?",
+        runs,
+    )
 }
 
 /// Transformers on random functions.
@@ -299,8 +341,16 @@ fn low_degree(problems: &[Problem]) -> Claim {
         let own = problem.of("encoder");
         let fall = |run: &&Run| Some(target_sensitivity(run)? - run.value("average_sensitivity_real")?);
         let falls = mean(&own.iter().filter_map(fall).collect::<Vec<_>>());
-        parts.above(&format!("{}: as_{{n}} of the target minus that of the network,", problem.title), falls.as_ref().and_then(crate::claims::single));
+        parts.above(
+            &format!("{}: as_{{n}} of the target minus that of the network,", problem.title),
+            falls.as_ref().and_then(crate::claims::single),
+        );
         runs += own.len();
     }
-    parts.claim("eq17", ENTAILED, "Of random functions, do transformers make less sensitive ones, of lower degree by Eq. 17?", runs)
+    parts.claim(
+        "eq17",
+        ENTAILED,
+        "Of random functions, do transformers make less sensitive ones, of lower degree by Eq. 17?",
+        runs,
+    )
 }

@@ -82,7 +82,11 @@ fn as_mean(share: &Share) -> Mean {
 pub fn findings(sweep: &Sweep) -> Findings {
     let untrained: Vec<&Run> = sweep.finished().filter(|run| run.number("train.steps") == Some(0.0)).collect();
     let cuts = different(untrained.iter().map(|run| run.text("measure.cut")));
-    let main = if cuts.iter().any(|cut| cut == "median") { "median".to_string() } else { cuts.first().cloned().unwrap_or_default() };
+    let main = if cuts.iter().any(|cut| cut == "median") {
+        "median".to_string()
+    } else {
+        cuts.first().cloned().unwrap_or_default()
+    };
     let cut: Vec<&Run> = untrained.iter().copied().filter(|run| run.text("measure.cut") == main).collect();
     let usual: Vec<&Run> = cut.iter().copied().filter(|run| scale_of(run) == 1.0).collect();
     let families = families(&usual);
@@ -93,7 +97,13 @@ pub fn findings(sweep: &Sweep) -> Findings {
         },
         ..Findings::default()
     };
-    findings.figures.push(Drawn::new("initial-sensitivity", "Sensitivity at initialisation", LENGTHS, LOWER, lengths(&families)));
+    findings.figures.push(Drawn::new(
+        "initial-sensitivity",
+        "Sensitivity at initialisation",
+        LENGTHS,
+        LOWER,
+        lengths(&families),
+    ));
     if let Some(n) = profile_length(&families) {
         let title = format!("Degrees and strings at n = {n}");
         findings.figures.push(Drawn::new("initial-profiles", &title, PROFILES, "", profiles(&families, n)));
@@ -102,7 +112,13 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let trained: Vec<&Run> = sweep.finished().filter(|run| run.number("train.steps") != Some(0.0)).collect();
     let volumes = volumes(&trained);
     let n = most_networks(&families);
-    findings.figures.push(Drawn::new("volume", "The volume of high sensitivity", VOLUME, SMALL_VOLUME, volume(&families, n, &volumes)));
+    findings.figures.push(Drawn::new(
+        "volume",
+        "The volume of high sensitivity",
+        VOLUME,
+        SMALL_VOLUME,
+        volume(&families, n, &volumes),
+    ));
     findings.tables.push(table(&families));
     findings.tables.extend(zero_table(&untrained));
     findings.tables.extend((!volumes.is_empty()).then(|| volume_table(&volumes)));
@@ -112,8 +128,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
             family.by_length(measure).into_iter().map(|(n, mean)| (n.to_string(), json!(mean))).collect()
         };
         let high = family.by_length("average_sensitivity").into_iter();
-        let high: Map<String, Value> =
-            high.map(|(n, _)| (n.to_string(), json!(family.volume(n, HIGH)))).collect();
+        let high: Map<String, Value> = high.map(|(n, _)| (n.to_string(), json!(family.volume(n, HIGH)))).collect();
         json!({ "average_sensitivity": of("average_sensitivity"), "mean_degree": of("mean_degree"), "degree_one": of("degree_one"),
             "sensitivity_min": of("sensitivity_min"), "sensitivity_max": of("sensitivity_max"), "above_a_quarter_of_n": high })
     };
@@ -139,12 +154,14 @@ pub(super) fn kind_title(kind: &str) -> String {
     }
 }
 
-/// What a network is called: of transformers, with their layers where these differ.
+/// What a network is called: of transformers, with their layers where these differ; of state-space models, whether eigenvalues may be
+/// negative.
 fn title(run: &Run, several: bool) -> String {
     let (kind, layers) = (run.text("model.kind"), run.number("model.layers").unwrap_or(0.0) as usize);
-    match (kind.as_str(), several) {
-        ("encoder", true) => format!("transformer, {}", counted(layers, "layer")),
-        (kind, _) => kind_title(kind),
+    match (kind.as_str(), several, run.text("model.eigenvalues").as_str()) {
+        ("encoder", true, _) => format!("transformer, {}", counted(layers, "layer")),
+        ("ssm", _, "signed") => "state space, signed".into(),
+        (kind, ..) => kind_title(kind),
     }
 }
 
@@ -190,14 +207,16 @@ fn lengths(families: &[Family]) -> Figure {
         let mut marks: Vec<Mark> = shown.iter().flat_map(|family| series(family, &family.by_length(measure))).collect();
         if measure == "average_sensitivity" {
             let lengths = shown.iter().flat_map(|family| family.by_length(measure)).map(|(n, _)| n);
-            let (least, most) = lengths.fold((f64::MAX, 0.0), |(least, most), n| (f64::min(least, n), f64::max(most, n)));
+            let (least, most) =
+                lengths.fold((f64::MAX, 0.0), |(least, most), n| (f64::min(least, n), f64::max(most, n)));
             if most > 0.0 {
                 marks.insert(0, Mark::line([(least, least / 2.0), (most, most / 2.0)], grey()));
             }
         }
         panels.push(Panel { title: name.into(), x: Axis::log("input length n"), y: Axis::log(label), marks });
     }
-    let mut legend: Vec<(String, Style)> = shown.iter().map(|family| (family.title.clone(), family.style.clone())).collect();
+    let mut legend: Vec<(String, Style)> =
+        shown.iter().map(|family| (family.title.clone(), family.style.clone())).collect();
     legend.push(("random function".into(), grey()));
     Figure { panels, columns: 2, legend, ..Figure::default() }
 }
@@ -212,7 +231,8 @@ fn profile_length(families: &[Family]) -> Option<f64> {
 
 /// Fractions of the variance at degrees 0 (nothing), 1, 2, ...
 fn degrees(run: &Run) -> Vec<f64> {
-    let mut weights: Vec<f64> = run.profile("sensitivity.real_degree_profile").iter().map(|weight| weight.mean).collect();
+    let mut weights: Vec<f64> =
+        run.profile("sensitivity.real_degree_profile").iter().map(|weight| weight.mean).collect();
     let variance: f64 = weights.iter().skip(1).sum();
     if variance <= 0.0 {
         return Vec::new();
@@ -233,11 +253,20 @@ fn profiles(families: &[Family], n: f64) -> Figure {
         title: title.into(),
         x: Axis::whole(x),
         y,
-        marks: shown.iter().flat_map(|family| series(family, &family.fractions(n, of).split_off(from.min(1)))).collect(),
+        marks: shown
+            .iter()
+            .flat_map(|family| series(family, &family.fractions(n, of).split_off(from.min(1))))
+            .collect(),
     };
     let panels = vec![
         panel("Degree profile", "degree", Axis::log("fraction of the variance").within(1e-8, 1.0), degrees, 1),
-        panel("Sensitivity profile", "bits a string is sensitive to", Axis::fraction("fraction of strings"), strings, 0),
+        panel(
+            "Sensitivity profile",
+            "bits a string is sensitive to",
+            Axis::fraction("fraction of strings"),
+            strings,
+            0,
+        ),
     ];
     Figure { panels, columns: 2, legend: legend(shown), ..Figure::default() }
 }
@@ -246,7 +275,8 @@ fn sizes(families: &[Family], cut: &[&Run]) -> Figure {
     let transformers: Vec<&Family> = families.iter().filter(|family| family.kind == "encoder").collect();
     let layers: Vec<&Run> = transformers.iter().flat_map(|family| family.runs.iter().copied()).collect();
     let by_layers = most_values(&layers, "model.layers");
-    let title = by_layers.first().and_then(|run| run.number("n")).map_or(String::new(), |n| format!("Transformers, n = {n}"));
+    let title =
+        by_layers.first().and_then(|run| run.number("n")).map_or(String::new(), |n| format!("Transformers, n = {n}"));
     let style = transformers.first().map_or(point(0), |family| family.style.clone());
     let curve = means_by(&by_layers, "model.layers", "average_sensitivity");
     let whole = Family { title: "transformer".into(), kind: String::new(), style, runs: Vec::new() };
@@ -276,7 +306,7 @@ fn sizes(families: &[Family], cut: &[&Run]) -> Figure {
 
 /// Whether two networks differ at most in the scale of their weights, their length and their seed.
 fn same_network(one: &Run, other: &Run) -> bool {
-    ["model.kind", "model.layers", "model.d"].iter().all(|key| one.text(key) == other.text(key))
+    ["model.kind", "model.layers", "model.d", "model.eigenvalues"].iter().all(|key| one.text(key) == other.text(key))
 }
 
 /// The runs of the length at which a setting has the most values.
@@ -357,7 +387,10 @@ fn volume(families: &[Family], n: f64, volumes: &[Volume]) -> Figure {
         let curve: Vec<(f64, Mean)> = own.filter_map(|volume| Some((volume.rho, as_mean(&volume.share()?)))).collect();
         marks.extend(band_and_line(&curve, &style.colour, 1, 0));
         let name = format!("{} trained, n = {}", title_of(target), f64::from_bits(*n));
-        marks.push(Mark::points(curve.iter().map(|(x, mean)| Point::mean(*x, mean, name.as_str())), style.clone().sized(2.6)));
+        marks.push(Mark::points(
+            curve.iter().map(|(x, mean)| Point::mean(*x, mean, name.as_str())),
+            style.clone().sized(2.6),
+        ));
         legend.push((name, style));
     }
     let mut panels = vec![left];
@@ -376,9 +409,12 @@ fn table(families: &[Family]) -> Table {
     let mut rows = Vec::new();
     for family in families {
         for (n, sensitivity) in family.by_length("average_sensitivity") {
-            let of = |measure: &str| with_count(mean(&family.at(n).filter_map(|run| run.value(measure)).collect::<Vec<_>>()));
+            let of = |measure: &str| {
+                with_count(mean(&family.at(n).filter_map(|run| run.value(measure)).collect::<Vec<_>>()))
+            };
             let high = family.volume(n, HIGH);
-            let high = high.map_or_else(|| Cell::from("–"), |share| Cell::within(share.share, Some((share.low, share.high))));
+            let high =
+                high.map_or_else(|| Cell::from("–"), |share| Cell::within(share.share, Some((share.low, share.high))));
             rows.push(vec![
                 family.title.as_str().into(),
                 n.into(),
@@ -532,5 +568,10 @@ fn below(share: &Share, limit: f64) -> Decision {
 
 fn words(name: &str, share: &Share) -> String {
     let Share { satisfied, tried, low, high, .. } = share;
-    format!("{name} {satisfied} of {tried}, a fraction of {} [{}, {}]", number(share.share), number(*low), number(*high))
+    format!(
+        "{name} {satisfied} of {tried}, a fraction of {} [{}, {}]",
+        number(share.share),
+        number(*low),
+        number(*high)
+    )
 }

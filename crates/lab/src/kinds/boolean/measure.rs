@@ -14,8 +14,7 @@ use serde_json::{Map, Value, json};
 use super::interruptible::{check, interruptible};
 use super::training::{BooleanTraining, NetworkRun};
 use super::unseen::Compared;
-use super::volume::volume;
-use super::{CutAt, ModelKind, RunConfig, architecture, work};
+use super::{CutAt, ModelKind, RunConfig, architecture, volume, work};
 use crate::error::Result;
 use crate::experiment::Measured;
 use crate::stop::Progress;
@@ -38,6 +37,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
     let config = training.runs[0].config.clone();
     let per_string = work::of_pass(&config) / config.train.batch as f64;
     let runs = &training.runs;
+    let has_norms = architecture(&config).has_norms();
     interruptible(training.engine.as_mut(), progress, per_string, |engine| {
         let batch = Strings::Fresh { rows: config.train.batch, purpose: "track", index: 0 };
         let evaluations = evaluate(engine, [batch], true)?;
@@ -45,7 +45,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
         let purpose = format!("track-sharpness {}", engine.steps());
         let noise = SharpnessConfig { draws: config.track.draws, ..noise(&config) };
         let sharpness = sharpness(engine, [batch], &noise, &purpose)?;
-        let blowups = blowup(engine, [batch], true)?;
+        let blowups = if has_norms { blowup(engine, [batch], true)? } else { Vec::new() };
         let profiles = if config.measure.profile { profiles(runs, engine)? } else { Vec::new() };
         let mut lines = Vec::new();
         for replica in 0..engine.replicas() {
@@ -54,7 +54,9 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
             line.value("accuracy", evaluations[replica].accuracy.mean);
             line.estimate("sharpness", &sharpness[replica].loss_rise);
             line.estimate("output_shift", &sharpness[replica].output_shift);
-            line.value("blowup", blowups[replica].code.total.product_of_max.mean);
+            if let Some(blowups) = blowups.get(replica) {
+                line.value("blowup", blowups.code.total.product_of_max.mean);
+            }
             line.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
             if let Some(profile) = profiles.get(replica) {
                 profile.measures(&runs[replica], &mut line);
@@ -68,6 +70,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
 
 /// The measures taken after training, of all runs that are not lost.
 pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress) -> Result<Vec<Option<Measured>>> {
+    let neighbours = volume::neighbours(training, progress)?;
     let runs = &training.runs;
     let config = &runs[0].config;
     let per_string = work::of_pass(config) / config.train.batch as f64;
@@ -77,15 +80,8 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
         spreads(runs, engine, &mut all)?;
         sharpnesses(runs, engine, &mut all)?;
 
-        let (cube, exact) = cube(config, config.measure.batches)?;
-        let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
-        for (results, blowups) in all.iter_mut().zip(found) {
-            results.measures.totals("blowup", &blowups.code.total);
-            results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
-            for (part, totals) in &blowups.code.parts {
-                results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
-            }
-            results.detail.insert("blowup".into(), json!(blowups));
+        if architecture(config).has_norms() {
+            blowups(config, engine, &mut all)?;
         }
         for (replica, results) in all.iter_mut().enumerate() {
             results.measures.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
@@ -94,9 +90,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
             profile.measures(run, &mut results.measures);
             profile.detail(run, &mut results.detail);
         }
-        for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
-            volume(run, engine, replica, progress, results)?;
-        }
+        all.iter_mut().zip(&neighbours).for_each(|(results, found)| volume::take_in(found, results));
         if config.model.kind == ModelKind::EncoderDecoder {
             for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
                 results.measures.estimate("decode_accuracy", &decode(run, engine, replica, progress)?);
@@ -173,6 +167,21 @@ fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) ->
     Ok(())
 }
 
+/// How strongly the norms stretch.
+fn blowups(config: &RunConfig, engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let (cube, exact) = cube(config, config.measure.batches)?;
+    let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
+    for (results, blowups) in all.iter_mut().zip(found) {
+        results.measures.totals("blowup", &blowups.code.total);
+        results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
+        for (part, totals) in &blowups.code.parts {
+            results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
+        }
+        results.detail.insert("blowup".into(), json!(blowups));
+    }
+    Ok(())
+}
+
 /// Sharpness on fresh strings, and on a set of strings where that is asked for.
 fn sharpnesses(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
     let config = &runs[0].config;
@@ -236,7 +245,11 @@ pub(super) fn sensitivity_config(config: &RunConfig) -> SensitivityConfig {
         CutAt::Zero => Cut::Zero,
         CutAt::Median => Cut::Median,
     };
-    SensitivityConfig { samples: config.measure.sensitivity_samples, cut, spread: config.measure.profile }
+    SensitivityConfig {
+        cut,
+        spread: config.measure.profile,
+        ..SensitivityConfig::new(config.measure.sensitivity_samples)
+    }
 }
 
 impl NetworkProfile {

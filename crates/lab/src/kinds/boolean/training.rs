@@ -20,6 +20,9 @@ const LOGGED_LOSSES: u64 = 100;
 pub(super) struct BooleanTraining {
     pub(super) runs: Vec<NetworkRun>,
     pub(super) engine: Box<dyn Engine>,
+    /// What further engines are made by, and on what.
+    pub(super) experiment: BooleanExperiment,
+    pub(super) compute: Compute,
     /// The step of the last line of tracked measures.
     tracked: Option<u64>,
 }
@@ -79,7 +82,7 @@ impl BooleanTraining {
             runs.push(NetworkRun { config, task, references, loss: f64::NAN, lost: None, lines: Vec::new() });
         }
         let engine = experiment.engine(&runs[0].config, compute, members)?;
-        Ok(BooleanTraining { runs, engine, tracked: None })
+        Ok(BooleanTraining { runs, engine, experiment: experiment.clone(), compute: compute.clone(), tracked: None })
     }
 
     /// One forward pass of every network on a batch as large as in training.

@@ -1,18 +1,21 @@
 //! How sensitive the neighbours of a network are: the volume that high sensitivity has around it (Theorem 6's step, Eq. 70).
 
 use pudica_data::Stream;
-use pudica_ensemble::Engine;
-use pudica_nn::{Device, Network};
-use pudica_probe::{Estimate, ProbeError, sensitivity_of};
+use pudica_ensemble::Member;
+use pudica_nn::TrainingState;
+use pudica_probe::{Estimate, SensitivityConfig, network_sensitivity};
 use serde_json::json;
 
 use super::config::NONE;
-use super::interruptible::check;
+use super::interruptible::interruptible;
 use super::measure::{Results, sensitivity_config};
-use super::training::NetworkRun;
-use super::{RunConfig, architecture};
+use super::training::BooleanTraining;
+use super::{RunConfig, adamw, work};
 use crate::error::{Error, Result};
 use crate::stop::Progress;
+
+/// Neighbours that are measured together.
+const TOGETHER: u64 = 32;
 
 impl RunConfig {
     /// The standard deviations of the noise, as they are written.
@@ -31,6 +34,10 @@ impl RunConfig {
                 return Err(Error::setting("measure.volume", problem));
             }
         }
+        if !self.volumes().is_empty() && self.measure.sensitivity_samples == 0 {
+            let problem = "the sensitivity of neighbours needs measure.sensitivity_samples of at least 1";
+            return Err(Error::setting("measure.volume", problem));
+        }
         if self.measure.volume_draws == 0 {
             return Err(Error::setting("measure.volume_draws", "needs at least one neighbour"));
         }
@@ -38,35 +45,65 @@ impl RunConfig {
     }
 }
 
-/// Moves the weights of a network and measures the average sensitivity, `volume_draws` times for each noise.
-pub(super) fn volume(
-    run: &NetworkRun,
-    engine: &dyn Engine,
-    replica: usize,
-    progress: &Progress,
-    results: &mut Results,
-) -> Result<(), ProbeError> {
-    let config = &run.config;
-    if config.volumes().is_empty() {
-        return Ok(());
-    }
-    let (architecture, weights) = (architecture(config), engine.state(replica)?.weights);
+/// What was found around a network: for each noise, as it is written, the average sensitivities of its neighbours.
+pub(super) type Neighbours = Vec<(String, Vec<f64>)>;
+
+/// Moves the weights of all networks that are not lost and measures the average sensitivity, `volume_draws` times for each noise.
+pub(super) fn neighbours(training: &BooleanTraining, progress: &Progress) -> Result<Vec<Neighbours>> {
     let mut all = Vec::new();
-    for written in config.volumes() {
-        let rho: f64 = written.parse().unwrap_or(f64::NAN); // checked before the run began
-        let mut found = Vec::with_capacity(config.measure.volume_draws);
-        for draw in 0..config.measure.volume_draws as u64 {
-            check(progress)?;
-            let mut noise = Stream::new(config.seed, &format!("volume/{written}"), draw);
-            let network = Network::new(&architecture, weights.perturbed(rho, &mut noise), &Device::cpu())?;
-            let sensitivity = sensitivity_of(&network, config.n, &sensitivity_config(config), config.seed)?;
-            found.push(sensitivity.boolean.mean);
+    for (replica, run) in training.runs.iter().enumerate() {
+        let mut found = Vec::new();
+        for written in run.config.volumes().into_iter().filter(|_| run.lost.is_none()) {
+            found.push((written.to_string(), around(training, replica, written, progress)?));
         }
-        results.measures.estimate(&format!("noisy_sensitivity_{written}"), &Estimate::of_values(&found));
-        all.push(json!({ "rho": rho, "average_sensitivities": found }));
+        all.push(found);
     }
-    results.detail.insert("volume".into(), all.into());
-    Ok(())
+    Ok(all)
+}
+
+/// The neighbours of one network under one noise, some at a time.
+fn around(training: &BooleanTraining, replica: usize, written: &str, progress: &Progress) -> Result<Vec<f64>> {
+    let run = &training.runs[replica];
+    let (config, draws) = (&run.config, run.config.measure.volume_draws as u64);
+    let rho: f64 = written.parse().unwrap_or(f64::NAN); // checked before the run began
+    let weights = training.engine.state(replica)?.weights;
+    let settings = few_strings(config);
+    let per_string = work::of_pass(config) / config.train.batch as f64;
+    let mut found = Vec::with_capacity(config.measure.volume_draws);
+    for first in (0..draws).step_by(TOGETHER as usize) {
+        let neighbour = |draw: u64| {
+            let mut noise = Stream::new(config.seed, &format!("volume/{written}"), draw);
+            let state = TrainingState::new(weights.perturbed(rho, &mut noise));
+            Member { task: run.task.clone(), seed: config.seed, adamw: adamw(config), state }
+        };
+        let members: Vec<Member> = (first..draws.min(first + TOGETHER)).map(neighbour).collect();
+        let seeds = vec![config.seed; members.len()];
+        let mut engine = training.experiment.engine(config, &training.compute, members)?;
+        let sensitivities = interruptible(engine.as_mut(), progress, per_string, |engine| {
+            network_sensitivity(engine, config.n, &settings, &seeds)
+        })?;
+        found.extend(sensitivities.into_iter().flatten().map(|sensitivity| sensitivity.boolean.mean));
+    }
+    Ok(found)
+}
+
+/// The whole cube only where that takes no more strings than a sample.
+fn few_strings(config: &RunConfig) -> SensitivityConfig {
+    let settings = sensitivity_config(config);
+    let sampled = settings.samples.saturating_mul(config.n + 1);
+    let exact = config.n < usize::BITS as usize && 1usize << config.n <= sampled;
+    SensitivityConfig { spread: false, largest_exact: if exact { settings.largest_exact } else { 0 }, ..settings }
+}
+
+/// Puts what was found into the results of a run.
+pub(super) fn take_in(neighbours: &Neighbours, results: &mut Results) {
+    let one = |(written, found): &(String, Vec<f64>)| json!({ "rho": written.parse::<f64>().ok(), "average_sensitivities": found });
+    for (written, found) in neighbours.iter().filter(|(_, found)| !found.is_empty()) {
+        results.measures.estimate(&format!("noisy_sensitivity_{written}"), &Estimate::of_values(found));
+    }
+    if !neighbours.is_empty() {
+        results.detail.insert("volume".into(), neighbours.iter().map(one).collect());
+    }
 }
 
 #[cfg(test)]
