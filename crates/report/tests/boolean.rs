@@ -102,7 +102,7 @@ fn sweep(recipe: &str, folder: &Path, overrides: &[&str]) -> usize {
 
 #[test]
 fn every_recipe_draws_its_figures() {
-    let figures: [(&str, &[&str], &[&str]); 9] = [
+    let figures: [(&str, &[&str], &[&str]); 11] = [
         ("hahn/length-scaling", &["fig1", "fig5", "fig6", "measures"], &["n=4..=30 step 2", "seed=0..3"]),
         ("hahn/long-lengths", &["fig7", "fig8"], &["seed=0..2"]),
         ("hahn/tradeoff", &["fig2", "fig9"], &["draws=40"]),

@@ -229,7 +229,7 @@ fn random_networks_decide_which_are_less_sensitive() {
     let report = initial(folder.path(), |kind| if kind == "encoder" { 1.2 } else { 2.0 }, 1.0);
     let lower = claim(&report, "are transformers less sensitive than LSTMs and GRUs");
     assert_eq!(lower.decision, Decision::Agrees, "{lower:?}");
-    assert!(lower.statistic.contains("LSTM minus transformer, mean over lengths 0.8"), "{}", lower.statistic);
+    assert!(lower.statistic.contains("LSTM minus transformer, n up to 20, 0.8"), "{}", lower.statistic);
     // No network is above, but eight are too few to say that fewer than 5 % are.
     let small = claim(&report, "do fewer than 5 % of random transformers");
     assert_eq!(small.decision, Decision::CannotTell, "{small:?}");

@@ -17,7 +17,7 @@ const UNSEEN: &str = "Where networks that fit all strings they saw are on those 
     (the foot of the perpendicular on the line through both). Each run a small point, means large with 95 % intervals.";
 const LEARNT: &str = "Abbe et al. (2023): transformers, random features and diagonal linear networks learn the min-degree interpolator of \
     what they saw, not the target; networks with large learning rates or in the mean-field regime a leaky one.";
-const TRAINING: &str = "The squared distance E (f - g)^2 over all strings of transformers f from the min-degree interpolator and from the \
+const TRAINING: &str = "The squared distance E (f - g)^{2} over all strings of transformers f from the min-degree interpolator and from the \
     target g through training; means over runs and their 95 % intervals.";
 const EQ_17: &str = "Eq. 17 through training: the average sensitivity of transformers' outputs as they are, by flips (black), and the parts i d_{i} that \
     it is the sum of, by degree i (colours); means over runs.";
@@ -151,12 +151,13 @@ fn unseen(problems: &[Problem], kinds: &[String]) -> Figure {
             }
         }
     }
-    let panel = Panel {
-        title: "On the unseen strings".into(),
-        x: Axis::linear("what is learnt").named(&names),
-        y: Axis::linear("from interpolator (0) to target (1)"),
-        marks,
-    };
+    let y = Axis::linear("from interpolator (0) to target (1)");
+    let mut panel =
+        Panel { title: "On the unseen strings".into(), x: Axis::linear("what is learnt").named(&names), y, marks };
+    // Both ends are shown, wherever the networks are.
+    let values = panel.shown_values().into_iter();
+    let (low, high) = values.fold((-0.1, 1.1), |(low, high), value| (f64::min(low, value), f64::max(high, value)));
+    panel.y.range = Some((low - 0.05, high + 0.05));
     Figure { panels: vec![panel], columns: 1, legend: legend(kinds), ..Figure::default() }
 }
 

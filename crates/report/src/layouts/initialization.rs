@@ -7,13 +7,15 @@ use super::title_of;
 use crate::claims::{Claim, Decision, Parts};
 use crate::figure::colour::point;
 use crate::figure::{Axis, Figure, Mark, Panel, Point, Style};
-use crate::findings::{Cell, Drawn, Findings, ScaleWords, Table, counted, head, number, with_count};
+use crate::findings::{Cell, Drawn, Findings, ScaleWords, Table, counted, head, number, with_count, with_interval};
 use crate::group::band_and_line;
 use crate::run::Run;
 use crate::sweep::{Sweep, different, different_numbers, means_by};
 
 /// Average sensitivity above this fraction of n is high: half of what a random function has.
 const HIGH: f64 = 0.25;
+/// Longer strings are sampled.
+const LONGEST_EXACT: f64 = 20.0;
 /// A volume below this is small.
 const SMALL: f64 = 0.05;
 
@@ -28,7 +30,7 @@ const SIZES: &str = "Left: average sensitivity of random transformers against th
     weights, 1 being the usual initialisation. Means over random weights and their 95 % intervals.";
 const VOLUME: &str = "Left: the fraction of random weights whose network has an average sensitivity above c n, against c. Right: the fraction \
     of neighbours of trained transformers, whose weights all got normal noise of standard deviation ρ, with an average sensitivity above \
-    n / 4. Bands are Wilson's 95 % intervals.";
+    n / 4, with Wilson's 95 % intervals (those on the left are in the table).";
 const SMALL_VOLUME: &str = "Section 6 from Eq. 70: transformers of high sensitivity can only inhabit a small volume in parameter space, and \
     the neighbours of a transformer on long inputs have low sensitivity whatever it computes.";
 
@@ -189,6 +191,11 @@ fn series(family: &Family, curve: &[(f64, Mean)]) -> Vec<Mark> {
     band_and_line(curve, &family.style.colour, 1, 0).into_iter().chain([symbols]).collect()
 }
 
+/// The same without intervals, where many networks are side by side.
+fn without_band(family: &Family, curve: &[(f64, Mean)]) -> Vec<Mark> {
+    series(family, curve).split_off(1)
+}
+
 fn legend<'a>(families: impl IntoIterator<Item = &'a Family<'a>>) -> Vec<(String, Style)> {
     families.into_iter().map(|family| (family.title.clone(), family.style.clone())).collect()
 }
@@ -248,14 +255,15 @@ fn strings(run: &Run) -> Vec<f64> {
 }
 
 fn profiles(families: &[Family], n: f64) -> Figure {
-    let shown: Vec<&Family> = families.iter().filter(|family| family.at(n).next().is_some()).collect();
+    let mut shown = at_several_lengths(families);
+    shown.retain(|family| family.at(n).next().is_some());
     let panel = |title: &str, x: &str, y: Axis, of: fn(&Run) -> Vec<f64>, from: usize| Panel {
         title: title.into(),
         x: Axis::whole(x),
         y,
         marks: shown
             .iter()
-            .flat_map(|family| series(family, &family.fractions(n, of).split_off(from.min(1))))
+            .flat_map(|family| without_band(family, &family.fractions(n, of).split_off(from.min(1))))
             .collect(),
     };
     let panels = vec![
@@ -367,7 +375,8 @@ fn volumes(trained: &[&Run]) -> Vec<Volume> {
 }
 
 fn volume(families: &[Family], n: f64, volumes: &[Volume]) -> Figure {
-    let shown: Vec<&Family> = families.iter().filter(|family| family.at(n).count() > 1).collect();
+    let mut shown = at_several_lengths(families);
+    shown.retain(|family| family.at(n).count() > 1);
     let curve = |family: &Family| -> Vec<(f64, Mean)> {
         let fractions = (0..=24).map(|step| f64::from(step) / 40.0);
         fractions.filter_map(|c| Some((c, as_mean(&family.volume(n, c)?)))).collect()
@@ -376,7 +385,7 @@ fn volume(families: &[Family], n: f64, volumes: &[Volume]) -> Figure {
         title: format!("Random weights, n = {n}"),
         x: Axis::linear("c"),
         y: Axis::fraction("fraction above c n"),
-        marks: shown.iter().flat_map(|family| band_and_line(&curve(family), &family.style.colour, 1, 0)).collect(),
+        marks: shown.iter().flat_map(|family| without_band(family, &curve(family))).collect(),
     };
     let targets = different(volumes.iter().map(|volume| (volume.target.clone(), volume.n.to_bits())));
     let mut marks = Vec::new();
@@ -410,7 +419,7 @@ fn table(families: &[Family]) -> Table {
     for family in families {
         for (n, sensitivity) in family.by_length("average_sensitivity") {
             let of = |measure: &str| {
-                with_count(mean(&family.at(n).filter_map(|run| run.value(measure)).collect::<Vec<_>>()))
+                with_interval(mean(&family.at(n).filter_map(|run| run.value(measure)).collect::<Vec<_>>()))
             };
             let high = family.volume(n, HIGH);
             let high =
@@ -420,7 +429,8 @@ fn table(families: &[Family]) -> Table {
                 n.into(),
                 with_count(Some(sensitivity)),
                 of("mean_degree"),
-                of("degree_one"),
+                // Few strings tell little about one degree.
+                if n > LONGEST_EXACT { Cell::from("–") } else { of("degree_one") },
                 of("sensitivity_min"),
                 of("sensitivity_max"),
                 high,
@@ -495,10 +505,17 @@ fn lower(families: &[Family]) -> Claim {
     let mut parts = Parts::default();
     let mut runs = transformer.map_or(0, |family| family.runs.len());
     for kind in ["lstm", "gru"] {
-        let other = families.iter().find(|family| family.kind == kind);
-        let found = transformer.zip(other).and_then(|(transformer, other)| over_lengths(other, transformer));
-        parts.above(&format!("{} minus transformer, mean over lengths", kind.to_uppercase()), found);
-        runs += other.map_or(0, |family| family.runs.len());
+        let Some((transformer, other)) = transformer.zip(families.iter().find(|family| family.kind == kind)) else {
+            continue;
+        };
+        let several = |long: bool| other.lengths().into_iter().any(|n| (n > LONGEST_EXACT) == long);
+        for (long, name) in
+            [(false, "n up to 20"), (true, "longer inputs")].into_iter().filter(|(long, _)| several(*long))
+        {
+            let found = over_lengths(other, transformer, |n| (n > LONGEST_EXACT) == long);
+            parts.above(&format!("{} minus transformer, {name},", kind.to_uppercase()), found);
+        }
+        runs += other.runs.len();
     }
     parts.claim(
         "initial-sensitivity",
@@ -508,12 +525,13 @@ fn lower(families: &[Family]) -> Claim {
     )
 }
 
-/// How much more sensitive one family is than another, in the mean over the lengths at which both are.
-fn over_lengths(one: &Family, other: &Family) -> Option<Contrast> {
+/// How much more sensitive one family is than another, in the mean over these lengths, where both are.
+fn over_lengths(one: &Family, other: &Family, these: impl Fn(f64) -> bool) -> Option<Contrast> {
     let others = other.by_length("average_sensitivity");
     let pairs: Vec<(Mean, Mean)> = one
         .by_length("average_sensitivity")
         .into_iter()
+        .filter(|(n, _)| these(*n))
         .filter_map(|(n, mean)| Some((mean, others.iter().find(|(m, _)| *m == n)?.1)))
         .collect();
     let weight = 1.0 / pairs.len() as f64;
@@ -568,10 +586,6 @@ fn below(share: &Share, limit: f64) -> Decision {
 
 fn words(name: &str, share: &Share) -> String {
     let Share { satisfied, tried, low, high, .. } = share;
-    format!(
-        "{name} {satisfied} of {tried}, a fraction of {} [{}, {}]",
-        number(share.share),
-        number(*low),
-        number(*high)
-    )
+    let low = if *satisfied == 0 { 0.0 } else { *low };
+    format!("{name} {satisfied} of {tried}, a fraction of {} [{}, {}]", number(share.share), number(low), number(*high))
 }
