@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::stop::Progress;
 
 /// Neighbours that are measured together.
-const TOGETHER: u64 = 32;
+const TOGETHER: u64 = 128;
 
 impl RunConfig {
     /// The standard deviations of the noise, as they are written.
