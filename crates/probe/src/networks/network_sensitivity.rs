@@ -117,19 +117,24 @@ where
         .map(|seed| Bits::uniform(samples, n, &mut Stream::new(*seed, "sensitivity", 0)))
         .collect::<Result<_, _>>()?;
     let inputs = || (0..samples).map(|row| Each(own.iter().map(|strings| strings.row(row).to_vec()).collect()));
-    // The outputs on the strings themselves, [replica][row], where something is to be known about them beforehand.
+    // The outputs on the strings themselves, [replica][row], and where they are cut.
     let mut outputs: Vec<Vec<f32>> = vec![Vec::new(); own.len()];
     if config.cut == Cut::Median || config.spread {
-        for group in inputs().collect::<Vec<_>>().chunks(BATCH) {
-            for answers in networks.answer(group)? {
-                outputs.iter_mut().zip(answers).for_each(|(outputs, answer)| outputs.push(answer));
-            }
-        }
+        outputs = answered(networks, inputs(), own.len())?;
     }
-    let responses: Vec<(OfOne<SquaredShift>, OfOne<Crosses>)> = outputs
+    let mut cuts: Vec<f32> = outputs.iter().map(|own| config.cut.at(own)).collect();
+    if config.cut == Cut::Median {
+        // With each string its complement, so that every bit is 1 in half of them: a network that follows one bit is then cut between its
+        // two answers, as on the whole cube, and not inside one of them.
+        let opposite = |Each(strings): Each<Vec<u8>>| Each(strings.iter().map(complement).collect());
+        let others = answered(networks, inputs().map(opposite), own.len())?;
+        let both = |(own, others): (&Vec<f32>, Vec<f32>)| config.cut.at(&[own.as_slice(), &others].concat());
+        cuts = outputs.iter().zip(others).map(both).collect();
+    }
+    let responses: Vec<(OfOne<SquaredShift>, OfOne<Crosses>)> = cuts
         .iter()
         .enumerate()
-        .map(|(replica, own)| (OfOne(replica, SquaredShift), OfOne(replica, Crosses(config.cut.at(own)))))
+        .map(|(replica, cut)| (OfOne(replica, SquaredShift), OfOne(replica, Crosses(*cut))))
         .collect();
     let responses: Vec<&dyn Response<Vec<f32>>> =
         responses.iter().flat_map(|(shift, crosses)| [shift as &dyn Response<_>, crosses]).collect();
@@ -152,6 +157,29 @@ where
         }
     };
     Ok(profiles.chunks_exact(2).zip(&outputs).zip(&own).map(of_one).collect())
+}
+
+/// What networks answer to strings of their own, [replica][row].
+fn answered<S>(
+    networks: &mut S,
+    inputs: impl Iterator<Item = Each<Vec<u8>>>,
+    replicas: usize,
+) -> Result<Vec<Vec<f32>>, ProbeError>
+where
+    S: Subject<Each<Vec<u8>>, BitFlip, Out = Vec<f32>, Error = ProbeError>,
+{
+    let mut outputs = vec![Vec::new(); replicas];
+    for group in inputs.collect::<Vec<_>>().chunks(BATCH) {
+        for answers in networks.answer(group)? {
+            outputs.iter_mut().zip(answers).for_each(|(outputs, answer): (&mut Vec<f32>, f32)| outputs.push(answer));
+        }
+    }
+    Ok(outputs)
+}
+
+/// All bits flipped.
+fn complement(string: &Vec<u8>) -> Vec<u8> {
+    string.iter().map(|bit| 1 - bit).collect()
 }
 
 /// How outputs on sampled strings spread, whose sensitivities are these: nothing where they are all equal.
@@ -254,6 +282,19 @@ mod tests {
         let coefficient = 184_756.0f64 / 1_048_576.0;
         near(&majority.degree_one, 21.0 * coefficient * coefficient);
         near(&majority.mean_degree, 21.0 * coefficient);
+    }
+
+    /// FIRST with a little of MEAN: cut between its two answers, only the first bit matters, however many of the strings begin with 1.
+    #[test]
+    fn a_sample_is_cut_where_the_whole_cube_is() {
+        let mut answers = |inputs: &[Each<Vec<u8>>]| {
+            let label = |x: &Vec<u8>| f32::from(x[0]) + 0.01 * x.iter().map(|bit| f32::from(*bit)).sum::<f32>();
+            Ok::<_, ProbeError>(inputs.iter().map(|Each(own)| own.iter().map(label).collect()).collect())
+        };
+        let config = SensitivityConfig { cut: Cut::Median, ..SensitivityConfig::new(33) };
+        for seed in 0..5 {
+            assert_eq!(sampled(&mut answers, 30, &config, &[seed]).unwrap()[0].boolean.mean, 1.0, "{seed}");
+        }
     }
 
     /// Cut at their median, random networks are 1 on half of all strings, so that as_n is at least 1; sampled, about that.
