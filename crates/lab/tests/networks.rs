@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{numbers, plan, plan_of, runs};
-use pudica_lab::store::SweepRun;
-use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
+use pudica_lab::store::{RunFolder, SweepRun};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, Trained, execute, trained_network};
 
 const TINY: &str = "
 title = 'tiny'
@@ -285,6 +285,11 @@ fn the_scratchpad_runs_and_decodes() {
     assert!(summary.measure("average_sensitivity").is_none());
 }
 
+/// The network of a finished run.
+fn trained(sweep: &Path, id: &str) -> Trained {
+    trained_network(&RunFolder::new(sweep.join("runs").join(id)), None).unwrap()
+}
+
 /// Networks that burn computes: of each its settings, and whether it has norms.
 const BEYOND: [(&[&str], bool); 8] = [
     (&["model.kind=mlp", "model.activation=gelu"], false),
@@ -326,9 +331,8 @@ fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
             }
         }
         assert_eq!(numbers(whole.path()), numbers(parts.path()), "{settings:?}");
-        let folder = pudica_lab::store::RunFolder::new(whole.path().join("runs").join(&plan.runs[0].id));
-        let Ok(pudica_lab::Trained::Bits { network, n }) = pudica_lab::trained_network(&folder, None) else {
-            panic!("{settings:?}: the network of the run is there");
+        let Trained::Bits { network, n } = trained(whole.path(), &plan.runs[0].id) else {
+            panic!("{settings:?}: a run on bits has a network on bits");
         };
         let table = pudica_probe::learnt_table(&network, n).unwrap();
         let average =
@@ -344,11 +348,18 @@ fn networks_are_measured_at_initialisation_at_any_scale() {
         let kind = format!("model.kind={kind}");
         let overrides = [kind.as_str(), "target=parity", "seed=0", "train.steps=0", "model.init_scale=1,2"];
         let folder = tempfile::tempdir().unwrap();
-        run(&plan(TINY, &overrides), folder.path(), 1, &Stop::new());
-        let runs = runs(folder.path());
-        let norm = |run: &SweepRun| run.summary.as_ref().unwrap().measure("param_norm").unwrap();
-        let ratio = norm(&runs[1]) / norm(&runs[0]);
-        assert!(ratio > 1.5 && ratio < 2.0, "{kind}: {ratio}");
+        let plan = plan(TINY, &overrides);
+        run(&plan, folder.path(), 1, &Stop::new());
+        let weights = |run: &pudica_lab::plan::PlannedRun| match trained(folder.path(), &run.id) {
+            Trained::Bits { network, .. } => network.weights().clone(),
+            _ => unreachable!("a run on bits has a network on bits"),
+        };
+        let (plain, scaled) = (weights(&plan.runs[0]), weights(&plan.runs[1]));
+        for parameter in plain.layout() {
+            let factor = if parameter.shape.len() > 1 { 2.0 } else { 1.0 };
+            let expected: Vec<f32> = plain.data()[parameter.range.clone()].iter().map(|x| x * factor).collect();
+            assert_eq!(scaled.data()[parameter.range.clone()], expected, "{kind}: {}", parameter.name);
+        }
     }
 }
 
