@@ -16,6 +16,8 @@ const RECIPES: &[(&str, &str)] = recipes![
     "hahn/generalization",
     "hahn/scratchpad",
     "hahn/constructions",
+    "hahn/random-initialization",
+    "hahn/degree-bias",
     "vasudeva/mnist",
     "vasudeva/fashion-mnist",
     "vasudeva/cifar10",

@@ -3,9 +3,11 @@
 
 mod classifier;
 mod constructions;
+mod degree_bias;
 mod dynamics;
 mod generalization;
 mod grokking;
+mod initialization;
 mod lengths;
 mod own;
 mod spectra;
@@ -29,7 +31,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -40,6 +42,8 @@ static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
     ("dynamics-long", dynamics::long, &[]),
     ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
     ("constructions", constructions::findings, &[]),
+    ("random-initialization", initialization::findings, &[]),
+    ("degree-bias", degree_bias::findings, &[]),
     ("classifier", classifier::comparison, &[]),
     ("ablation", classifier::ablation, &[]),
     ("grokking", grokking::findings, &[]),

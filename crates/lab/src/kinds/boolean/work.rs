@@ -16,10 +16,11 @@ const OVERHEAD: f64 = 1e6;
 /// The work of a run.
 pub(super) fn work(config: &RunConfig) -> Work {
     let pass = of_pass(config);
+    let profile = if config.measure.profile { flips(config) } else { 0.0 };
     Work {
         steps: config.train.steps,
         step: of_step(config),
-        line: pass * (config.track.draws + 3) as f64,
+        line: pass * ((config.track.draws + 3) as f64 + profile),
         line_every: config.track.every,
         line_at_start: config.track.every > 0,
         measure: pass * passes_to_measure(config),
@@ -44,19 +45,26 @@ pub(super) fn of_pass(config: &RunConfig) -> f64 {
 
 /// Forward passes, on batches as large as in training, that measuring takes.
 fn passes_to_measure(config: &RunConfig) -> f64 {
-    let (n, measure) = (config.n as f64, &config.measure);
+    let measure = &config.measure;
     let rows = (config.train.batch as f64).min(cube(config));
     // Averages without noise take every string once when the batches would hold more; noise needs every pass.
     let plain = |batches: usize| (batches as f64).min((cube(config) / rows).ceil());
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
-    let flips = match measure.sensitivity_samples as f64 {
-        0.0 => 0.0,
-        samples => cube(config).min(samples * (n + 1.0)) / rows,
-    };
+    let flips = flips(config);
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
-    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips
+    let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * flips;
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips + neighbours
+}
+
+/// The same for the sensitivity of a network.
+fn flips(config: &RunConfig) -> f64 {
+    let strings = match config.measure.sensitivity_samples as f64 {
+        0.0 => 0.0,
+        samples => cube(config).min(samples * (config.n as f64 + 1.0)),
+    };
+    strings / (config.train.batch as f64).min(cube(config))
 }
 
 /// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
