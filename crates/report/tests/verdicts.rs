@@ -212,6 +212,47 @@ fn slopes_decide() {
     assert!(report.claims[0].statistic.starts_with("only 100 of 324 runs are made"));
 }
 
+/// PARITY built by hand fails where ρ n = 1/20, at its loss of 1/2; MAJORITY's loss grows with ρ only.
+fn under_noise(folder: &Path, majority: impl Fn(f64) -> f64) -> Report {
+    for run in begin("hahn/noise-lengths", Some("quick"), &[], folder) {
+        let (n, rho, wobble) = (run.number("/n"), run.number("/measure/rho"), 1e-3 * run.number("/seed"));
+        let loss = match run.text("/target") {
+            "parity" => (10.0 * rho * n).min(1.0),
+            "majority" => majority(rho),
+            _ => 1e-4,
+        };
+        run.log([]);
+        let measures = json!({"eval_loss": 0.0, "sharpness": loss + wobble, "output_shift": loss, "output_std": 0.5, "target_std": 0.5});
+        run.finish(true, measures, json!({}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn the_length_of_failure_is_found_and_losses_under_noise_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = under_noise(folder.path(), |rho| rho);
+    assert_eq!(claim(&report, "fail under every size of weight noise").decision, Decision::Agrees);
+    assert_eq!(claim(&report, "MAJORITY and FIRST built by hand lower").decision, Decision::Agrees);
+    let found = summary(folder.path());
+    let parity = &found["by_construction"]["construct:parity"];
+    // ρ = 0.001: the loss is 0.32 at 32 bits and 0.64 at 64, so 1/2 at 32 · 2^(0.18 / 0.32) = 47.3, a little earlier with the wobble.
+    let length = parity["by_rho"]["0.001"]["fails_at"]["mean"].as_f64().unwrap();
+    assert!((length - 47.2).abs() < 0.3, "{length}");
+    let power = parity["failing_length_power_of_rho"]["slope"].as_f64().unwrap();
+    assert!((power + 1.0).abs() < 0.05, "{power}");
+    let (figures, page) = checked(&report);
+    assert!(
+        figures.contains(&"failing-lengths".to_string())
+            && page.contains("more than 512")
+            && page.contains("8 or less")
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = under_noise(folder.path(), |_| 1.5);
+    assert_eq!(claim(&report, "MAJORITY and FIRST built by hand lower").decision, Decision::Disagrees);
+}
+
 /// Every built-in recipe but the one about an open question has statements, each with a question, and they can be asked of no runs at all.
 #[test]
 fn every_recipe_of_the_papers_has_claims() {

@@ -16,6 +16,7 @@ const RECIPES: &[(&str, &str)] = recipes![
     "hahn/generalization",
     "hahn/scratchpad",
     "hahn/constructions",
+    "hahn/noise-lengths",
     "vasudeva/mnist",
     "vasudeva/fashion-mnist",
     "vasudeva/cifar10",

@@ -57,6 +57,7 @@ pub const FIGURES: &[&str] = &[
     "dynamics-long",
     "generalization",
     "constructions",
+    "noise-lengths",
     "classifier",
     "ablation",
     "grokking",

@@ -25,17 +25,7 @@ pub fn network_sensitivity(
     seeds: &[u64],
 ) -> Result<Vec<Option<NetworkSensitivity>>, ProbeError> {
     if n > LARGEST_EXACT {
-        let mut answers = |inputs: &[Each<Vec<u8>>]| {
-            let own = |replica: usize| Bits::new(n, inputs.iter().flat_map(|Each(all)| all[replica].clone()).collect());
-            let own: Vec<Bits> = (0..seeds.len()).map(own).collect::<Result<_, _>>()?;
-            let outputs = engine.predict(Strings::Each(&own))?;
-            let outputs: Vec<Vec<f32>> =
-                outputs.iter().map(|outputs| last_of_each(outputs, inputs.len()).collect()).collect();
-            let of_row = |row: usize| outputs.iter().map(|outputs| outputs[row]).collect();
-            Ok::<_, ProbeError>((0..inputs.len()).map(of_row).collect())
-        };
-        let found = sampled(&mut answers, n, samples, seeds)?.into_iter();
-        return Ok(found.map(|found| Some(found).filter(|found| found.real.mean.is_finite())).collect());
+        return sampled_sensitivity(engine, n, samples, seeds);
     }
     let mut outputs = vec![Vec::with_capacity(1 << n); engine.replicas()];
     for strings in Bits::cube(n)?.pieces(BATCH) {
@@ -48,6 +38,26 @@ pub fn network_sensitivity(
         false => Ok(None),
     };
     outputs.par_iter().map(of_one).collect()
+}
+
+/// The same on `samples` uniform strings, however few there are in all.
+pub fn sampled_sensitivity(
+    engine: &mut dyn Engine,
+    n: usize,
+    samples: usize,
+    seeds: &[u64],
+) -> Result<Vec<Option<NetworkSensitivity>>, ProbeError> {
+    let mut answers = |inputs: &[Each<Vec<u8>>]| {
+        let own = |replica: usize| Bits::new(n, inputs.iter().flat_map(|Each(all)| all[replica].clone()).collect());
+        let own: Vec<Bits> = (0..seeds.len()).map(own).collect::<Result<_, _>>()?;
+        let outputs = engine.predict(Strings::Each(&own))?;
+        let outputs: Vec<Vec<f32>> =
+            outputs.iter().map(|outputs| last_of_each(outputs, inputs.len()).collect()).collect();
+        let of_row = |row: usize| outputs.iter().map(|outputs| outputs[row]).collect();
+        Ok::<_, ProbeError>((0..inputs.len()).map(of_row).collect())
+    };
+    let found = sampled(&mut answers, n, samples, seeds)?.into_iter();
+    Ok(found.map(|found| Some(found).filter(|found| found.real.mean.is_finite())).collect())
 }
 
 /// The Boolean function a network has learnt: its answers on every string (the last output of each), cut at 1/2.

@@ -7,6 +7,7 @@ mod dynamics;
 mod generalization;
 mod grokking;
 mod lengths;
+mod noise_lengths;
 mod own;
 mod spectra;
 mod tokens;
@@ -29,7 +30,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 16] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -40,6 +41,7 @@ static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
     ("dynamics-long", dynamics::long, &[]),
     ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
     ("constructions", constructions::findings, &[]),
+    ("noise-lengths", noise_lengths::findings, &["model.start", "target", "n", "measure.rho"]),
     ("classifier", classifier::comparison, &[]),
     ("ablation", classifier::ablation, &[]),
     ("grokking", grokking::findings, &[]),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::TargetName;
+use super::lengths::{is_own_length, own_length};
 use crate::error::Result;
 use crate::kinds::{Configuration, Documented, choices, documented};
 use crate::settings::Settings;
@@ -107,6 +108,10 @@ documented! {
         pub set_size: usize,
         /// Which random set, where `set_size` is not 0.
         pub set_seed: u64,
+        /// The lengths of training strings. `n`: every string has n bits. `1 to n`, `n/2 to n`: each batch has one length, drawn uniformly
+        /// from these.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -117,6 +122,10 @@ documented! {
         pub batches: usize,
         /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
         pub converged_below: f64,
+        /// Lengths at which loss, accuracy and sensitivity are measured as well, as multiples of n or numbers: `n/2 n 2n 3n 4n`. `n`: at
+        /// no other.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -181,10 +190,12 @@ impl Default for RunConfig {
                 steps: 10_000,     // Table 1
                 set_size: 0,       // fresh uniform strings
                 set_seed: 0,
+                lengths: own_length(),
             },
             eval: EvalConfig {
                 batches: 1000,         // the code's; about a million strings
                 converged_below: 1e-3, // Section 7.1: other runs are discarded
+                lengths: own_length(),
             },
             measure: MeasureConfig {
                 rho: 0.02,                 // Table 1
@@ -223,6 +234,8 @@ impl Configuration for RunConfig {
         let mut settings = Settings::of(self);
         // Left out of the JSON when it is the default, but a setting all the same.
         settings.or_insert("model", "start", self.model.start.as_str());
+        settings.or_insert("train", "lengths", self.train.lengths.as_str());
+        settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings
     }
 }

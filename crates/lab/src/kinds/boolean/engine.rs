@@ -127,7 +127,8 @@ fn precision(compute: &Compute) -> Precision {
 /// The shape of a run's network, if it goes on the fast lane.
 fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
     match architecture(config) {
-        Architecture::Encoder(encoder) if compute.engine != "reference" => {
+        // The fast lane reads strings of one length.
+        Architecture::Encoder(encoder) if compute.engine != "reference" && !config.has_other_lengths() => {
             Some(Shape { encoder, batch: config.train.batch })
         }
         _ => None,

@@ -4,6 +4,7 @@ mod config;
 mod constant;
 mod engine;
 mod interruptible;
+mod lengths;
 mod lockstep;
 mod measure;
 mod size;
@@ -33,6 +34,7 @@ pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunCo
 pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
+pub use pudica_theory::constructions::Construction;
 pub use size::check_fits;
 pub use timing::{Rates, Timing, time};
 pub use validate::TargetName;
@@ -65,6 +67,9 @@ pub static KIND: Kind = Kind {
         "param_norm",
         "average_sensitivity",
         "average_sensitivity_real",
+        "loss_at_*",
+        "accuracy_at_*",
+        "average_sensitivity_at_*",
         "decode_accuracy",
         "train_loss",
         "train_accuracy",

@@ -17,6 +17,11 @@ pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Task
         let set = TrainingSet::draw(config.train.set_size, config.n, config.train.set_seed)?;
         task = task.with_training_set(set);
     }
+    if config.has_other_lengths() {
+        let others = config.other_lengths()?;
+        let targets = others.into_iter().map(|m| Target::parse(&config.target, m)).collect::<Result<_, _>>()?;
+        task = task.with_lengths(config.train_lengths()?, targets)?;
+    }
     Ok(task)
 }
 

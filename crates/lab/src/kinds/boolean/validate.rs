@@ -164,7 +164,8 @@ impl RunConfig {
         self.check_start()?;
         self.check_set("train.set_size", self.train.set_size)?;
         self.check_set("measure.set_size", self.measure.set_size)?;
-        self.check_target()
+        self.check_target()?;
+        self.check_lengths()
     }
 
     fn check_set(&self, key: &str, size: usize) -> Result<()> {

@@ -20,7 +20,7 @@ pub(super) fn work(config: &RunConfig) -> Work {
         line: pass * (config.track.draws + 3) as f64,
         line_every: config.track.every,
         line_at_start: config.track.every > 0,
-        measure: pass * passes_to_measure(config),
+        measure: pass * passes_to_measure(config) + of_lengths(config),
     }
 }
 
@@ -40,19 +40,33 @@ pub(super) fn of_pass(config: &RunConfig) -> f64 {
 
 /// Forward passes, on batches as large as in training, that measuring takes.
 fn passes_to_measure(config: &RunConfig) -> f64 {
-    let (n, measure) = (config.n as f64, &config.measure);
+    let measure = &config.measure;
     let rows = (config.train.batch as f64).min(cube(config));
     // Averages without noise take every string once when the batches would hold more; noise needs every pass.
     let plain = |batches: usize| (batches as f64).min((cube(config) / rows).ceil());
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
-    let flips = match measure.sensitivity_samples as f64 {
-        0.0 => 0.0,
-        samples => cube(config).min(samples * (n + 1.0)) / rows,
-    };
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
-    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips(config) / rows
+}
+
+/// Strings on which sensitivity is measured, neighbours included.
+fn flips(config: &RunConfig) -> f64 {
+    match config.measure.sensitivity_samples as f64 {
+        0.0 => 0.0,
+        samples => cube(config).min(samples * (config.n as f64 + 1.0)),
+    }
+}
+
+/// The work of measuring at other lengths.
+fn of_lengths(config: &RunConfig) -> f64 {
+    let at = |n: usize| {
+        let at = RunConfig { n, ..config.clone() };
+        let evaluated = cube(&at).min(at.train.batch as f64 * at.eval.batches as f64);
+        multiply_adds(&at, evaluated + flips(&at))
+    };
+    config.eval_lengths().unwrap_or_default().into_iter().map(at).sum()
 }
 
 /// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
