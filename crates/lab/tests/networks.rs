@@ -290,6 +290,73 @@ fn the_scratchpad_runs_and_decodes() {
     assert!(summary.measure("average_sensitivity").is_none());
 }
 
+/// Networks that burn computes: of each its settings, and whether it has norms.
+const BEYOND: [(&[&str], bool); 8] = [
+    (&["model.kind=mlp", "model.activation=gelu"], false),
+    (&["model.kind=lstm"], false),
+    (&["model.kind=gru", "model.read=mean"], false),
+    (&["model.kind=ssm", "model.eigenvalues=signed", "model.norm=pre"], true),
+    (&["model.kind=ssm", "model.norm=none", "model.ff=4"], false),
+    (&["model.norm=rms", "model.position=rotary", "model.attention=causal", "model.init_scale=0.5"], true),
+    (&["model.norm=none", "model.position=sinusoidal", "model.read=mean"], false),
+    (&["model.positions=9", "model.activation=gelu"], true),
+];
+
+#[test]
+fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
+    for (settings, has_norms) in BEYOND {
+        let overrides = [settings, &["target=parity", "seed=0", "track.every=20"]].concat();
+        let plan = plan(TINY, &overrides);
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0, "{settings:?}");
+        let summary = runs(whole.path())[0].summary.clone().unwrap();
+        for name in ["eval_loss", "sharpness", "output_shift", "param_norm", "average_sensitivity"] {
+            assert!(summary.measure(name).is_some_and(f64::is_finite), "{settings:?}: {name}");
+        }
+        assert_eq!(summary.measure("blowup").is_some(), has_norms, "{settings:?}");
+        assert_eq!(summary.device, "cpu (burn)");
+        let mut wait = Duration::from_millis(20);
+        loop {
+            let stop = Stop::new();
+            let tally = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(wait);
+                    stop.request();
+                });
+                run(&plan, parts.path(), 1, &stop)
+            });
+            wait = wait.mul_f64(1.5);
+            if tally.remaining == 0 {
+                break;
+            }
+        }
+        assert_eq!(numbers(whole.path()), numbers(parts.path()), "{settings:?}");
+        let folder = pudica_lab::store::RunFolder::new(whole.path().join("runs").join(&plan.runs[0].id));
+        let Ok(pudica_lab::Trained::Bits { network, n }) = pudica_lab::trained_network(&folder, None) else {
+            panic!("{settings:?}: the network of the run is there");
+        };
+        let table = pudica_probe::learnt_table(&network, n).unwrap();
+        let average =
+            (0..32u64).map(|x| (0..5).filter(|i| table.get(x) != table.get(x ^ 1 << i)).count()).sum::<usize>();
+        assert_eq!(summary.measure("average_sensitivity"), Some(average as f64 / 32.0), "{settings:?}");
+    }
+}
+
+/// At initialisation, on the fast lane and on burn: the scale multiplies matrices, and leaves everything else.
+#[test]
+fn networks_are_measured_at_initialisation_at_any_scale() {
+    for kind in ["encoder", "mlp", "lstm", "ssm"] {
+        let kind = format!("model.kind={kind}");
+        let overrides = [kind.as_str(), "target=parity", "seed=0", "train.steps=0", "model.init_scale=1,2"];
+        let folder = tempfile::tempdir().unwrap();
+        run(&plan(TINY, &overrides), folder.path(), 1, &Stop::new());
+        let runs = runs(folder.path());
+        let norm = |run: &SweepRun| run.summary.as_ref().unwrap().measure("param_norm").unwrap();
+        let ratio = norm(&runs[1]) / norm(&runs[0]);
+        assert!(ratio > 1.5 && ratio < 2.0, "{kind}: {ratio}");
+    }
+}
+
 /// What a run is computed on decides its numbers: in one folder, f32 and f64 are different runs, and none answers for the other.
 #[test]
 fn runs_in_f32_and_f64_live_side_by_side() {

@@ -17,6 +17,7 @@ const RECIPES: &[(&str, &str)] = recipes![
     "hahn/scratchpad",
     "hahn/constructions",
     "hahn/noise-lengths",
+    "hahn/length-generalization",
     "vasudeva/mnist",
     "vasudeva/fashion-mnist",
     "vasudeva/cifar10",

@@ -58,6 +58,7 @@ pub const FIGURES: &[&str] = &[
     "generalization",
     "constructions",
     "noise-lengths",
+    "length-generalization",
     "classifier",
     "ablation",
     "grokking",

@@ -6,6 +6,7 @@ mod constructions;
 mod dynamics;
 mod generalization;
 mod grokking;
+mod length_generalization;
 mod lengths;
 mod noise_lengths;
 mod own;
@@ -30,7 +31,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 16] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -41,6 +42,11 @@ static LAYOUTS: [(&str, Layout, &[&str]); 16] = [
     ("dynamics-long", dynamics::long, &[]),
     ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
     ("constructions", constructions::findings, &[]),
+    (
+        "length-generalization",
+        length_generalization::findings,
+        &["target", "model.kind", "model.position", "model.positions"],
+    ),
     ("noise-lengths", noise_lengths::findings, &["model.start", "target", "n", "measure.rho"]),
     ("classifier", classifier::comparison, &[]),
     ("ablation", classifier::ablation, &[]),

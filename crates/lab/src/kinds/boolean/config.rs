@@ -1,6 +1,8 @@
 //! The settings of one run: train a network on a Boolean function, perhaps tracking measures on the way, then measure it.
 
+use pudica_nn::{Eigenvalues, Nonlinearity, Normalisation, Position, Read, Span};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::TargetName;
 use super::lengths::{is_own_length, own_length};
@@ -35,11 +37,13 @@ documented! {
 documented! {
     /// The network that learns.
     pub struct ModelConfig {
-        /// One answer read at the last position, or a scratchpad with one answer per position.
+        /// The network: a transformer `encoder`; an `encoder-decoder` with a scratchpad, one answer per position; a perceptron (`mlp`), an
+        /// `lstm`, a `gru`; or a diagonal state-space model (`ssm`), which is the encoder with a linear recurrence in place of attention.
+        /// Settings of the model that a network does not have must stay at their defaults.
         pub kind: ModelKind,
-        /// Width of the residual stream.
+        /// Width: of the residual stream, of the states of recurrent networks, of the hidden layers of a perceptron.
         pub d: usize,
-        /// Layers (of the encoder, and as many again of the decoder where there is one).
+        /// Layers (of the encoder, and as many again of the decoder where there is one; of a perceptron, the hidden ones).
         pub layers: usize,
         /// Attention heads per layer; must divide `d`.
         pub heads: usize,
@@ -53,7 +57,53 @@ documented! {
         /// `pudica construct`), or `construct:FUNCTION:GAIN`.
         #[serde(default = "random_start", skip_serializing_if = "is_random_start")]
         pub start: String,
+        /// What all matrices of random initial weights are multiplied by: embeddings too; biases and the weights of norms not.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        pub init_scale: f64,
+        /// Where the encoder and the state-space model have norms: LayerNorm after each block (`post`, the paper's) or before it (`pre`),
+        /// `none`, or RMSNorm before each block (`rms`). With `pre` and `rms` there is one more after the last layer.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub norm: Normalisation,
+        /// How the encoder knows where a bit stands: `learned` vectors, fixed `sinusoidal` ones, `rotary` (queries and keys turned by their
+        /// position), or `none`.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub position: Position,
+        /// Rows of the encoder's table of learned positions, for strings longer than those of training; 0 means n.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub positions: usize,
+        /// Which bits the encoder's bits attend to: all (`full`), or themselves and those before them (`causal`).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub attention: Span,
+        /// Where the answer is read: at the `last` position, or in the `mean` over positions.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub read: Read,
+        /// The nonlinearity of feed-forward blocks and perceptrons.
+        #[serde(default = "relu", skip_serializing_if = "is_relu")]
+        pub activation: Nonlinearity,
+        /// The range of the state-space model's eigenvalues: `positive` for [0, 1], `signed` for [-1, 1].
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub eigenvalues: Eigenvalues,
     }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn relu() -> Nonlinearity {
+    Nonlinearity::Relu
+}
+
+fn is_relu(activation: &Nonlinearity) -> bool {
+    *activation == relu()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The default of `model.start`.
@@ -75,6 +125,43 @@ pub enum ModelKind {
     Encoder,
     /// Encoder and causal decoder that writes the parity of every prefix (a scratchpad).
     EncoderDecoder,
+    /// Multilayer perceptron on bits as -1 and +1.
+    Mlp,
+    /// Long short-term memory.
+    Lstm,
+    /// Gated recurrent unit.
+    Gru,
+    /// Diagonal state-space model.
+    Ssm,
+}
+
+impl ModelKind {
+    /// As sentences name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ModelKind::Encoder => "the encoder",
+            ModelKind::EncoderDecoder => "the encoder-decoder",
+            ModelKind::Mlp => "the perceptron",
+            ModelKind::Lstm => "the LSTM",
+            ModelKind::Gru => "the GRU",
+            ModelKind::Ssm => "the state-space model",
+        }
+    }
+
+    /// Whether it has the setting `model.KEY`. All have d, layers and init_scale.
+    pub(super) fn has(self, key: &str) -> bool {
+        use ModelKind::{Encoder, EncoderDecoder, Gru, Lstm, Mlp, Ssm};
+        match key {
+            "heads" | "embed" => matches!(self, Encoder | EncoderDecoder),
+            "ff" | "same_init" => matches!(self, Encoder | EncoderDecoder | Ssm),
+            "start" | "position" | "positions" | "attention" => self == Encoder,
+            "norm" => matches!(self, Encoder | Ssm),
+            "read" => matches!(self, Encoder | Lstm | Gru | Ssm),
+            "activation" => matches!(self, Encoder | Mlp | Ssm),
+            "eigenvalues" => self == Ssm,
+            _ => true,
+        }
+    }
 }
 
 /// How token and position embeddings are put together.
@@ -179,6 +266,14 @@ impl Default for RunConfig {
                 embed: Embed::Concat, // the code concatenates (the paper's text adds)
                 same_init: true,      // PyTorch deep-copies one layer into the stack
                 start: random_start(),
+                init_scale: one(),
+                norm: Normalisation::Post, // the paper's, as all below
+                position: Position::Learned,
+                positions: 0,
+                attention: Span::Full,
+                read: Read::Last,
+                activation: relu(),
+                eigenvalues: Eigenvalues::Positive, // as in Mamba
             },
             train: TrainConfig {
                 lr: 3e-4,          // Table 1
@@ -216,13 +311,25 @@ impl Default for RunConfig {
     }
 }
 
-choices!(ModelKind: "encoder", "encoder-decoder");
+choices!(ModelKind: "encoder", "encoder-decoder", "mlp", "lstm", "gru", "ssm");
 choices!(Embed: "concat", "add");
+choices!(Normalisation: "post", "pre", "none", "rms");
+choices!(Position: "learned", "sinusoidal", "rotary", "none");
+choices!(Span: "full", "causal");
+choices!(Read: "last", "mean");
+choices!(Nonlinearity: "relu", "gelu");
+choices!(Eigenvalues: "positive", "signed");
 
 impl Configuration for RunConfig {
     fn resolve(settings: &Settings) -> Result<Self> {
         settings.check_choice("model.kind", ModelKind::CHOICES)?;
         settings.check_choice("model.embed", Embed::CHOICES)?;
+        settings.check_choice("model.norm", Normalisation::CHOICES)?;
+        settings.check_choice("model.position", Position::CHOICES)?;
+        settings.check_choice("model.attention", Span::CHOICES)?;
+        settings.check_choice("model.read", Read::CHOICES)?;
+        settings.check_choice("model.activation", Nonlinearity::CHOICES)?;
+        settings.check_choice("model.eigenvalues", Eigenvalues::CHOICES)?;
         let mut config: RunConfig = settings.read()?;
         config.model.ff = config.ff();
         config.target = TargetName::parse(&config.target)?.written()?;
@@ -232,8 +339,22 @@ impl Configuration for RunConfig {
 
     fn settings(&self) -> Settings {
         let mut settings = Settings::of(self);
-        // Left out of the JSON when it is the default, but a setting all the same.
-        settings.or_insert("model", "start", self.model.start.as_str());
+        // Left out of the JSON when they are at their defaults, but settings all the same.
+        let model = &self.model;
+        let left_out: [(&str, Value); 9] = [
+            ("start", model.start.as_str().into()),
+            ("init_scale", model.init_scale.into()),
+            ("norm", json!(model.norm)),
+            ("position", json!(model.position)),
+            ("positions", model.positions.into()),
+            ("attention", json!(model.attention)),
+            ("read", json!(model.read)),
+            ("activation", json!(model.activation)),
+            ("eigenvalues", json!(model.eigenvalues)),
+        ];
+        for (name, value) in left_out {
+            settings.or_insert("model", name, value);
+        }
         settings.or_insert("train", "lengths", self.train.lengths.as_str());
         settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings
@@ -241,8 +362,13 @@ impl Configuration for RunConfig {
 }
 
 impl RunConfig {
-    /// The feed-forward width, with 0 resolved.
+    /// The feed-forward width, with 0 resolved; 0 for networks that have no such block.
     pub fn ff(&self) -> usize {
-        if self.model.ff == 0 { self.model.d } else { self.model.ff }
+        if self.model.ff == 0 && self.model.kind.has("ff") { self.model.d } else { self.model.ff }
+    }
+
+    /// Rows of the table of learned positions, with 0 resolved.
+    pub fn positions(&self) -> usize {
+        if self.model.positions == 0 { self.n } else { self.model.positions }
     }
 }

@@ -8,12 +8,12 @@ use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu,
 use pudica_nn::{Architecture, Device};
 
 use super::training::BooleanTraining;
-use super::{KIND, ModelKind, Rates, RunConfig, architecture, check_fits};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, check_fits};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// Trains and measures networks: encoders on the fast lane, together; other networks on burn, one at a time.
+/// Trains and measures networks: the paper's encoders on the fast lane, together; other networks on burn, one at a time.
 #[derive(Clone, Debug)]
 pub struct BooleanExperiment {
     /// At most this many runs in lock-step, instead of as many as suit the device.
@@ -137,10 +137,7 @@ fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
 
 /// Where burn computes: on a GPU only through LibTorch.
 fn burn_device(config: &RunConfig, compute: &Compute) -> Result<Device> {
-    let what = match config.model.kind {
-        ModelKind::Encoder => "the reference network",
-        ModelKind::EncoderDecoder => "the encoder-decoder",
-    };
+    let what = burn_name(config);
     let device = match compute.device.as_str() {
         "cpu" => Device::cpu(),
         _ => Device::parse("cuda")

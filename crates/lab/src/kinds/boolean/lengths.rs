@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use pudica_nn::Position;
+
 use super::{ModelKind, RunConfig, TargetName};
 use crate::error::{Error, Result};
 
@@ -66,9 +68,6 @@ impl RunConfig {
         }
         let key = if is_own_length(&self.train.lengths) { "eval.lengths" } else { "train.lengths" };
         let refuse = |problem: &str| Err(Error::setting(key, problem));
-        if self.model.kind == ModelKind::EncoderDecoder {
-            return refuse("the encoder-decoder reads strings of n bits only; leave this setting out");
-        }
         if self.train.set_size > 0 || self.measure.set_size > 0 {
             return refuse(
                 "a fixed set of strings has one length; leave this setting out, or train.set_size and measure.set_size",
@@ -79,7 +78,15 @@ impl RunConfig {
                 "a truth table that another run or a completion makes has one length; choose a target with a name",
             );
         };
+        let architecture = super::architecture(self);
         for m in self.other_lengths()? {
+            if let Err(error) = architecture.check_length(m, 0) {
+                let hint = match self.model.position == Position::Learned && self.model.kind == ModelKind::Encoder {
+                    true => format!("; model.positions={m} gives it as many"),
+                    false => String::new(),
+                };
+                return refuse(&format!("{error}{hint}"));
+            }
             pudica_data::Target::parse(&name, m)
                 .map_err(|error| Error::setting(key, format!("at {m} bits: {error}")))?;
         }
@@ -139,7 +146,12 @@ mod tests {
             change(&mut config);
             config.check_lengths().unwrap_err().to_string()
         };
-        assert!(refusal(|run| run.model.kind = ModelKind::EncoderDecoder).contains("reads strings of n bits only"));
+        assert!(
+            refusal(|run| run.model.kind = ModelKind::EncoderDecoder).contains("reads strings of 8 bits, these have 1")
+        );
+        assert!(
+            refusal(|run| run.eval.lengths = "2n".into()).contains("up to 8 bits, these have 16; model.positions=16")
+        );
         assert!(refusal(|run| run.train.set_size = 4).contains("has one length"));
         assert!(refusal(|run| run.target = "run:abc".into()).contains("has one length"));
     }

@@ -30,6 +30,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
     // What decides how much is measured is the same for all runs in lock-step.
     let config = training.runs[0].config.clone();
     let per_string = work::of_pass(&config) / config.train.batch as f64;
+    let has_norms = architecture(&config).has_norms();
     interruptible(training.engine.as_mut(), progress, per_string, |engine| {
         let batch = Strings::Fresh { rows: config.train.batch, purpose: "track", index: 0 };
         let evaluations = evaluate(engine, [batch], true)?;
@@ -37,7 +38,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
         let purpose = format!("track-sharpness {}", engine.steps());
         let noise = SharpnessConfig { draws: config.track.draws, ..noise(&config) };
         let sharpness = sharpness(engine, [batch], &noise, &purpose)?;
-        let blowups = blowup(engine, [batch], true)?;
+        let blowups = if has_norms { blowup(engine, [batch], true)? } else { Vec::new() };
         let mut lines = Vec::new();
         for replica in 0..engine.replicas() {
             let mut line = Measures::default();
@@ -45,7 +46,9 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
             line.value("accuracy", evaluations[replica].accuracy.mean);
             line.estimate("sharpness", &sharpness[replica].loss_rise);
             line.estimate("output_shift", &sharpness[replica].output_shift);
-            line.value("blowup", blowups[replica].code.total.product_of_max.mean);
+            if let Some(blowups) = blowups.get(replica) {
+                line.value("blowup", blowups.code.total.product_of_max.mean);
+            }
             line.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
             lines.push(line.0);
         }
@@ -64,15 +67,8 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
         spreads(runs, engine, &mut all)?;
         sharpnesses(runs, engine, &mut all)?;
 
-        let (cube, exact) = cube(config, config.n, config.measure.batches)?;
-        let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
-        for (results, blowups) in all.iter_mut().zip(found) {
-            results.measures.totals("blowup", &blowups.code.total);
-            results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
-            for (part, totals) in &blowups.code.parts {
-                results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
-            }
-            results.detail.insert("blowup".into(), json!(blowups));
+        if architecture(config).has_norms() {
+            blowups(config, engine, &mut all)?;
         }
         for (replica, results) in all.iter_mut().enumerate() {
             results.measures.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
@@ -189,6 +185,21 @@ fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) ->
     for (results, (output, target)) in all.iter_mut().zip(&found) {
         results.measures.value("output_std", deviation(output));
         results.measures.value("target_std", deviation(target));
+    }
+    Ok(())
+}
+
+/// How strongly the norms stretch.
+fn blowups(config: &RunConfig, engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let (cube, exact) = cube(config, config.n, config.measure.batches)?;
+    let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
+    for (results, blowups) in all.iter_mut().zip(found) {
+        results.measures.totals("blowup", &blowups.code.total);
+        results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
+        for (part, totals) in &blowups.code.parts {
+            results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
+        }
+        results.detail.insert("blowup".into(), json!(blowups));
     }
     Ok(())
 }

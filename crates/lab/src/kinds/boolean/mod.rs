@@ -1,4 +1,4 @@
-//! Kind `boolean`: transformers that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
+//! Kind `boolean`: networks that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
 
 mod config;
 mod constant;
@@ -18,7 +18,10 @@ mod work;
 use std::path::Path;
 
 use pudica_boolean::TruthTable;
-use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
+use pudica_nn::{
+    AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
+    StateSpaceConfig, TrainingState, TransformerConfig, Variant,
+};
 
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
@@ -42,7 +45,7 @@ pub use validate::TargetName;
 /// The kind.
 pub static KIND: Kind = Kind {
     name: "boolean",
-    about: "transformers that learn Boolean functions",
+    about: "networks that learn Boolean functions",
     abilities: Abilities {
         devices: &["cpu", "cuda"],
         dtypes: &["f32", "tf32", "f64"],
@@ -90,20 +93,20 @@ fn implied(settings: &Settings) -> Result<Implied> {
 }
 
 fn resolve(settings: &Settings) -> Result<Settings> {
-    let resolved = RunConfig::resolve(settings)?.settings();
+    let config = RunConfig::resolve(settings)?;
+    let resolved = config.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
-    let encoder = resolved.text("model.kind") == "encoder";
+    let (fast, name) = (matches!(architecture(&config), Architecture::Encoder(_)), burn_name(&config));
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
     match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
         ("cpu", "tf32", _) => {
             refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
         }
         (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
-        (_, "tf32", _) if !encoder => refuse("compute.dtype", "the encoder-decoder has no tf32; use f32 or f64"),
-        (_, _, "reference") if !encoder => refuse(
-            "compute.engine",
-            "the encoder-decoder has no other engine than the reference; leave --reference out",
-        ),
+        (_, "tf32", _) if !fast => refuse("compute.dtype", &format!("{name} has no tf32; use f32 or f64")),
+        (_, _, "reference") if !fast => {
+            refuse("compute.engine", &format!("{name} has no other engine than the reference; leave --reference out"))
+        }
         _ => Ok(resolved),
     }
 }
@@ -160,21 +163,42 @@ impl Experiment for BooleanExperiment {
     }
 }
 
-/// The network a run's settings describe.
+/// The network a run's settings describe: the paper's encoder, which has engines of its own, or one that burn computes.
 pub fn architecture(config: &RunConfig) -> Architecture {
-    let embed = match config.model.embed {
+    let model = &config.model;
+    let embed = match model.embed {
         Embed::Concat => pudica_nn::Embed::Concat,
         Embed::Add => pudica_nn::Embed::Add,
     };
-    let (n, d, layers, heads, ff) = (config.n, config.model.d, config.model.layers, config.model.heads, config.ff());
-    match config.model.kind {
+    let (n, d, layers, heads, ff) = (config.n, model.d, model.layers, model.heads, config.ff());
+    let (same_init, read) = (model.same_init, model.read);
+    let variant = Variant { norm: model.norm, activation: model.activation, read };
+    match model.kind {
         ModelKind::Encoder => {
-            let same_init = config.model.same_init;
-            Architecture::Encoder(EncoderConfig { n, d, layers, heads, ff, embed, same_init })
+            let encoder = EncoderConfig { n, d, layers, heads, ff, embed, same_init };
+            let (position, span, positions) = (model.position, model.attention, config.positions());
+            let own = TransformerConfig { encoder, variant, position, positions, span };
+            if own.is_plain() { Architecture::Encoder(own.encoder) } else { Architecture::Transformer(own) }
         }
         ModelKind::EncoderDecoder => {
             Architecture::EncoderDecoder(EncoderDecoderConfig { n, d, layers, heads, ff, embed })
         }
+        ModelKind::Mlp => Architecture::Mlp(MlpConfig { n, d, layers, activation: model.activation }),
+        ModelKind::Lstm => Architecture::Recurrent(RecurrentConfig { cell: Cell::Lstm, n, d, layers, read }),
+        ModelKind::Gru => Architecture::Recurrent(RecurrentConfig { cell: Cell::Gru, n, d, layers, read }),
+        ModelKind::Ssm => {
+            let eigenvalues = model.eigenvalues;
+            Architecture::StateSpace(StateSpaceConfig { n, d, layers, ff, eigenvalues, same_init, variant })
+        }
+    }
+}
+
+/// What sentences call a run's network where burn computes it.
+fn burn_name(config: &RunConfig) -> &'static str {
+    match architecture(config) {
+        Architecture::Encoder(_) => "the reference network",
+        Architecture::Transformer(_) => "this variant of the encoder",
+        _ => config.model.kind.name(),
     }
 }
 

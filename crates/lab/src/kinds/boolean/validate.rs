@@ -1,9 +1,12 @@
 //! What can be run: every rule about settings, with the sentence a user reads when it is broken.
 
 use pudica_data::{Target, Written};
+use pudica_nn::Position;
+use serde_json::json;
 
 use super::{Embed, ModelKind, RunConfig};
 use crate::error::{Error, Result};
+use crate::kinds::Configuration;
 
 /// Truth tables that other runs or completions make are kept up to this length.
 pub const LONGEST_TABLE: usize = 20;
@@ -90,6 +93,7 @@ impl RunConfig {
             ("model.d", self.model.d, 1 << 16),
             ("model.layers", self.model.layers, 1024),
             ("model.ff", self.model.ff, 1 << 20),
+            ("model.positions", self.model.positions, 1 << 16),
             ("train.batch", self.train.batch, 1 << 24),
             ("eval.batches", self.eval.batches, 1_000_000),
             ("measure.batches", self.measure.batches, 1_000_000),
@@ -101,14 +105,17 @@ impl RunConfig {
                 return Err(Error::setting(key, format!("must be at most {most}, not {value}")));
             }
         }
-        let rules: [(&str, bool, String); 18] = [
+        let (kind, model) = (self.model.kind, &self.model);
+        let has_heads = kind.has("heads");
+        let joined = has_heads && matches!(model.position, Position::Learned | Position::Sinusoidal);
+        let rules: [(&str, bool, String); 20] = [
             ("n", self.n >= 1, "strings need at least one bit".into()),
             ("model.d", self.model.d >= 1, "the network needs a width of at least 1".into()),
             ("model.layers", self.model.layers >= 1, "the network needs at least one layer".into()),
-            ("model.heads", self.model.heads >= 1, "attention needs at least one head".into()),
+            ("model.heads", model.heads >= 1 || !has_heads, "attention needs at least one head".into()),
             (
                 "model.heads",
-                self.model.heads >= 1 && self.model.d.is_multiple_of(self.model.heads),
+                !has_heads || self.model.d.is_multiple_of(self.model.heads),
                 format!(
                     "{} heads do not divide the width d = {}; choose a divisor of it",
                     self.model.heads, self.model.d
@@ -116,15 +123,25 @@ impl RunConfig {
             ),
             (
                 "model.d",
-                self.model.embed == Embed::Add || self.model.d.is_multiple_of(2),
+                !joined || self.model.embed == Embed::Add || self.model.d.is_multiple_of(2),
                 format!("embed = \"concat\" needs an even width, but d = {}", self.model.d),
             ),
-            ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
             (
-                "train.steps",
-                self.train.steps >= 1 || self.starts_built(),
-                "training needs at least one step (only a network built by hand needs none)".into(),
+                "model.embed",
+                joined || model.embed == Embed::Concat || !has_heads,
+                format!("there is nothing to add to tokens where position = {}; leave it out", json!(model.position)),
             ),
+            (
+                "model.positions",
+                model.positions == 0 || model.position == Position::Learned,
+                format!("position = {} has no table; leave it out", json!(model.position)),
+            ),
+            (
+                "model.init_scale",
+                positive(model.init_scale),
+                format!("must be a positive number, not {}", model.init_scale),
+            ),
+            ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
             ("train.lr", positive(self.train.lr), format!("must be a positive number, not {}", self.train.lr)),
             (
                 "train.weight_decay",
@@ -152,6 +169,7 @@ impl RunConfig {
             ("measure.draws", self.measure.draws >= 2, "a standard error needs at least 2 noise draws a batch".into()),
             ("measure.rho", positive(self.measure.rho), format!("must be a positive number, not {}", self.measure.rho)),
         ];
+        self.check_model()?;
         if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
             return Err(Error::setting(key, problem));
         }
@@ -162,10 +180,25 @@ impl RunConfig {
             return Err(Error::setting("measure.set_draws", "a standard error needs at least 2 noise draws"));
         }
         self.check_start()?;
+        super::architecture(self).check()?;
         self.check_set("train.set_size", self.train.set_size)?;
         self.check_set("measure.set_size", self.measure.set_size)?;
         self.check_target()?;
         self.check_lengths()
+    }
+
+    /// Refuses a setting of the model that its network does not have.
+    fn check_model(&self) -> Result<()> {
+        let (kind, default) = (self.model.kind, RunConfig::default().settings());
+        let own = self.settings();
+        for name in own.keys().iter().filter_map(|key| key.strip_prefix("model.")) {
+            let key = format!("model.{name}");
+            if !kind.has(name) && own.get(&key)? != default.get(&key)? {
+                let problem = format!("{} has no such setting; leave it out", kind.name());
+                return Err(Error::setting(&key, problem));
+            }
+        }
+        Ok(())
     }
 
     fn check_set(&self, key: &str, size: usize) -> Result<()> {
@@ -212,8 +245,7 @@ fn positive(x: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::Configuration;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn refusal(pairs: &[(&str, Value)]) -> String {
         let mut settings = RunConfig::default().settings();

@@ -1,8 +1,10 @@
 //! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
 //! forward pass.
 
+use pudica_nn::Architecture;
+
 use super::measure::SPREAD_BATCHES;
-use super::{ModelKind, RunConfig};
+use super::{ModelKind, RunConfig, architecture};
 use crate::experiment::Work;
 
 /// A backward pass costs about two forward passes.
@@ -27,7 +29,9 @@ pub(super) fn work(config: &RunConfig) -> Work {
 /// The work of one training step.
 fn of_step(config: &RunConfig) -> f64 {
     let strings = match config.train.set_size {
-        0 => distinct(config, config.train.batch as f64),
+        // The fast lane computes a string that a batch repeats once.
+        0 if on_fast_lane(config) => distinct(config, config.train.batch as f64),
+        0 => config.train.batch as f64,
         set => (config.train.batch.min(set)) as f64,
     };
     STEP_IN_FORWARDS * multiply_adds(config, strings)
@@ -73,10 +77,24 @@ fn of_lengths(config: &RunConfig) -> f64 {
 pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     let size = if dtype == "f64" { 8.0 } else { 4.0 };
     let (n, d, ff, layers) = (config.n as f64, config.model.d as f64, config.ff() as f64, config.model.layers as f64);
-    let weights = layers * (4.0 * d * d + 2.0 * d * ff) + (n + 2.0) * d;
+    let (table, of_layer, per_token) = match config.model.kind {
+        ModelKind::Encoder | ModelKind::EncoderDecoder => {
+            ((config.positions() as f64 + 2.0) * d, 4.0 * d * d + 2.0 * d * ff, d + ff)
+        }
+        ModelKind::Mlp => (n * d, d * d, d / n), // one vector for all bits
+        ModelKind::Lstm => (2.0 * d, 8.0 * d * d, 10.0 * d),
+        ModelKind::Gru => (2.0 * d, 6.0 * d * d, 8.0 * d),
+        ModelKind::Ssm => (2.0 * d, 3.0 * d * d + 2.0 * d * ff, 5.0 * d + ff),
+    };
+    let weights = layers * of_layer + table;
     let strings = (config.train.batch as f64).min(cube(config));
-    let activations = strings * n * (d + ff) * layers;
+    let activations = strings * n * per_token * layers;
     size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
+}
+
+/// Whether it is the paper's encoder, which has engines of its own.
+fn on_fast_lane(config: &RunConfig) -> bool {
+    matches!(architecture(config), Architecture::Encoder(_))
 }
 
 /// Strings in all.
@@ -95,15 +113,22 @@ fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
     let (n, d, ff) = (config.n as f64, config.model.d as f64, config.ff() as f64);
     let attention = n * 4.0 * d * d + 2.0 * n * n * d;
     let feed_forward = n * 2.0 * d * ff;
-    let network = match (config.model.kind, config.model.layers as f64) {
+    let layers = config.model.layers as f64;
+    let network = match config.model.kind {
         // On the fast lane the first attention reads tables, and the last layer is computed at one position.
-        (ModelKind::Encoder, layers) => {
+        ModelKind::Encoder if on_fast_lane(config) => {
             let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
             let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
             first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
         }
         // A decoder layer has a second attention.
-        (ModelKind::EncoderDecoder, layers) => layers * (3.0 * attention + 2.0 * feed_forward),
+        ModelKind::EncoderDecoder => layers * (3.0 * attention + 2.0 * feed_forward),
+        ModelKind::Encoder => layers * (attention + feed_forward),
+        ModelKind::Mlp => n * d + (layers - 1.0) * d * d,
+        // Of the first layer's inputs there are two.
+        ModelKind::Lstm => n * d * d * (8.0 * layers - 4.0),
+        ModelKind::Gru => n * d * d * (6.0 * layers - 3.0),
+        ModelKind::Ssm => layers * (n * 3.0 * d * d + feed_forward),
     };
     strings * network + OVERHEAD
 }
