@@ -12,12 +12,9 @@ title = "Tiny"
 figures = "length-scaling"
 [settings]
 model.d = 8
-train.batch = 16
-train.lr = 0.01
-eval.batches = 2
-eval.converged_below = 10.0
-measure.batches = 2
-measure.draws = 2
+train = { batch = 16, lr = 0.01 }
+eval = { batches = 2, converged_below = 10.0 }
+measure = { batches = 2, draws = 2 }
 [quick.settings]
 train.steps = 30
 [[quick.sweep]]
@@ -284,7 +281,7 @@ fn list_and_show() {
 #[test]
 fn bad_input_gets_one_sentence() {
     let folder = folder();
-    std::fs::write(folder.path().join("wrong.toml"), TINY.replace("train.lr", "train.learning_rate")).unwrap();
+    std::fs::write(folder.path().join("wrong.toml"), TINY.replace("lr = 0.01", "learning_rate = 0.01")).unwrap();
     for (arguments, part) in [
         (&["run", "hahn/length-scalin"][..], "did you mean `hahn/length-scaling`"),
         (&["run", "tiny.toml", "model.head=3"], "did you mean `model.heads`"),

@@ -18,11 +18,9 @@ title = "Slow"
 target = "parity"
 n = 3
 model.d = 8
-train.batch = 16
-train.steps = 20000
+train = { batch = 16, steps = 20000 }
 eval.batches = 2
-measure.batches = 2
-measure.draws = 2
+measure = { batches = 2, draws = 2 }
 [[quick.sweep]]
 name = "all"
 grid.seed = "0..2"

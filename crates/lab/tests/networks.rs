@@ -14,12 +14,9 @@ title = 'tiny'
 [quick.settings]
 n = 5
 model.d = 8
-train.batch = 16
-train.steps = 60
-train.lr = 0.01
+train = { batch = 16, steps = 60, lr = 0.01 }
 eval.batches = 4
-measure.batches = 2
-measure.draws = 3
+measure = { batches = 2, draws = 3 }
 track.draws = 3
 [[quick.sweep]]
 name = 'all'
@@ -249,11 +246,9 @@ title = 'stages'
 [quick.settings]
 n = 4
 model.d = 16
-train.lr = 0.01
-train.steps = 150
+train = { lr = 0.01, steps = 150 }
 eval.batches = 1
-measure.batches = 1
-measure.draws = 2
+measure = { batches = 1, draws = 2 }
 [[quick.sweep]]
 name = 'learn'
 set.target = 'random:1'

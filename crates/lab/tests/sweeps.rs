@@ -14,8 +14,7 @@ use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, SweepFolder, Tally
 const RECIPE: &str = "
 title = 'test'
 [quick.settings]
-train.steps = 200
-train.batch = 1
+train = { steps = 200, batch = 1 }
 eval.converged_below = 0.1
 [[quick.sweep]]
 name = 'all'

@@ -1,8 +1,8 @@
-//! The recipes that travel inside the program.
+//! The recipes that travel inside the program. `crates/lab/recipes` is a link to `recipes/`, so that the packaged crate holds them.
 
 macro_rules! recipes {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/recipes/", $name, ".toml")))),*]
     };
 }
 
