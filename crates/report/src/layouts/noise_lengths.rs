@@ -1,7 +1,7 @@
 //! Transformers built by hand, right at every length, under noise on their weights: at which length they fail.
 
 use pudica_lab::kinds::boolean::Construction;
-use pudica_statistics::{Line, Mean, Term, difference, linregress, mean};
+use pudica_statistics::{Line, Mean, Range, Term, difference, linregress, mean};
 use serde_json::{Value, json};
 
 use super::constructions::title;
@@ -110,6 +110,17 @@ fn crossing(curve: &[(f64, f64)]) -> Option<f64> {
     (before < FAILED).then(|| short * (long / short).powf((FAILED - before) / (after - before)))
 }
 
+/// A size of noise as the recipe writes it: 0.003, 3·10^{−4}.
+fn written(rho: f64) -> String {
+    if rho >= 1e-3 {
+        return rho.to_string();
+    }
+    let text = format!("{rho:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let power = format!("10^{{{exponent}}}").replace('-', "−");
+    if digits == "1" { power } else { format!("{digits}·{power}") }
+}
+
 /// The different numbers of a setting, rising.
 fn sorted(runs: &[&Run], key: &str) -> Vec<f64> {
     let mut numbers = different_numbers(runs.iter().filter_map(|run| run.number(key)));
@@ -139,7 +150,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         },
         ..Findings::default()
     };
-    let rho_words = |rho: &f64| (format!("ρ = {}", number(*rho)), Style::line(&colour(*rho)));
+    let rho_words = |rho: &f64| (format!("ρ = {}", written(*rho)), Style::line(&colour(*rho)));
     findings.draw(
         "noise-lengths",
         "",
@@ -187,9 +198,11 @@ fn loss_panel(family: &Family, colour: impl Fn(f64) -> String) -> Panel {
     let mut marks = Vec::new();
     for noise in family.under_noise() {
         let colour = colour(noise.rho);
-        marks.extend(band_and_line(&noise.by_length, &colour, 3, 0));
-        let name = |mean: &Mean| format!("ρ = {}: mean of {}", number(noise.rho), counted(mean.count, "run"));
-        let points = noise.by_length.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean)));
+        let losses: Vec<(f64, Mean)> =
+            noise.by_length.iter().map(|(n, loss)| (*n, loss.within(Range::Positive))).collect();
+        marks.extend(band_and_line(&losses, &colour, 3, 0));
+        let name = |mean: &Mean| format!("ρ = {}: mean of {}", written(noise.rho), counted(mean.count, "run"));
+        let points = losses.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean)));
         marks.push(Mark::points(points, Style::line(&colour).sized(2.4)));
     }
     marks.push(Mark::Level(CONSTANT, String::new()));
@@ -222,7 +235,7 @@ fn failing_table(families: &[Family], rhos: &[f64]) -> Table {
     let row = |rho: &f64| {
         let cell =
             |noises: &Vec<UnderNoise>| noises.iter().find(|noise| noise.rho == *rho).map(UnderNoise::words).into();
-        std::iter::once(Cell::from(*rho)).chain(noises.iter().map(cell)).collect()
+        std::iter::once(written(*rho).into()).chain(noises.iter().map(cell)).collect()
     };
     let power = |family: &Family| family.power().map(|line| format!("ρ^{{{}}}", number(line.slope))).into();
     let mut rows: Vec<Vec<Cell>> = rhos.iter().map(row).collect();
@@ -245,7 +258,7 @@ fn longest_table(family: &Family) -> Table {
         };
         let loss = noise.by_length.last().filter(|(n, _)| *n == longest).map(|(_, loss)| *loss);
         vec![
-            noise.rho.into(),
+            written(noise.rho).into(),
             with_count(loss),
             plain(mean_of("output_shift")),
             family.bound(longest).into(),
@@ -269,8 +282,9 @@ fn claims(families: &[Family]) -> Option<[Claim; 2]> {
         for noise in family.under_noise() {
             let (shortest, longest) = (noise.by_length.first()?, noise.by_length.last()?);
             let beyond = difference(&longest.1, Term { value: FAILED, std_error: 0.0, freedom: f64::INFINITY });
-            let name =
-                |what: String| format!("{}, ρ = {}: loss at n = {} {what}", family.title, number(noise.rho), longest.0);
+            let name = |what: String| {
+                format!("{}, ρ = {}: loss at n = {} {what}", family.title, written(noise.rho), longest.0)
+            };
             match Decision::above(beyond) {
                 Decision::Agrees => fails.add(Decision::Agrees, interval(&name("minus 1/2,".into()), beyond)),
                 // Not yet failed at the longest inputs there are: the loss must at least be on its way.
@@ -289,8 +303,10 @@ fn claims(families: &[Family]) -> Option<[Claim; 2]> {
         let sensitive = at_longest(Some(noise));
         for family in &others {
             let own = at_longest(family.under_noise().into_iter().find(|noise| noise.rho == rho));
-            lower
-                .above(&format!("ρ = {}: {} minus {},", number(rho), first.title, family.title), apart(sensitive, own));
+            lower.above(
+                &format!("ρ = {}: {} minus {},", written(rho), first.title, family.title),
+                apart(sensitive, own),
+            );
         }
     }
     let runs = runs_of(&parity);
@@ -322,5 +338,10 @@ mod tests {
         assert_eq!(crossing(&[(8.0, 0.6), (16.0, 0.9)]), None, "failed before the first length");
         assert_eq!(crossing(&[(8.0, 0.1), (16.0, 0.4)]), None, "not yet failed");
         assert_eq!(crossing(&[]), None);
+    }
+
+    #[test]
+    fn sizes_of_noise_are_written_as_in_the_recipe() {
+        assert_eq!([0.01, 0.003, 1e-3, 3e-4, 1e-5].map(written), ["0.01", "0.003", "0.001", "3·10^{−4}", "10^{−5}"]);
     }
 }

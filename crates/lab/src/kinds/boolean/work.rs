@@ -1,10 +1,8 @@
 //! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
 //! forward pass.
 
-use pudica_nn::Architecture;
-
 use super::measure::SPREAD_BATCHES;
-use super::{ModelKind, RunConfig, architecture};
+use super::{ModelKind, RunConfig, fast_encoder};
 use crate::experiment::Work;
 
 /// A backward pass costs about two forward passes.
@@ -30,7 +28,7 @@ pub(super) fn work(config: &RunConfig) -> Work {
 fn of_step(config: &RunConfig) -> f64 {
     let strings = match config.train.set_size {
         // The fast lane computes a string that a batch repeats once.
-        0 if on_fast_lane(config) => distinct(config, config.train.batch as f64),
+        0 if fast_encoder(config).is_some() => distinct(config, config.train.batch as f64),
         0 => config.train.batch as f64,
         set => (config.train.batch.min(set)) as f64,
     };
@@ -92,11 +90,6 @@ pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
 }
 
-/// Whether it is the paper's encoder, which has engines of its own.
-fn on_fast_lane(config: &RunConfig) -> bool {
-    matches!(architecture(config), Architecture::Encoder(_))
-}
-
 /// Strings in all.
 fn cube(config: &RunConfig) -> f64 {
     2f64.powi(config.n.min(60) as i32)
@@ -116,7 +109,7 @@ fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
     let layers = config.model.layers as f64;
     let network = match config.model.kind {
         // On the fast lane the first attention reads tables, and the last layer is computed at one position.
-        ModelKind::Encoder if on_fast_lane(config) => {
+        ModelKind::Encoder if fast_encoder(config).is_some() => {
             let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
             let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
             first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
