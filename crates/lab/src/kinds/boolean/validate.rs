@@ -274,6 +274,45 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_a_network_does_not_have_is_refused() {
+        let refused = |kind: &str, key: &str, value: Value| refusal(&[("model.kind", json!(kind)), (key, value)]);
+        assert_eq!(refused("lstm", "model.heads", json!(4)), "model.heads: the LSTM has no such setting; leave it out");
+        assert!(refused("mlp", "model.ff", json!(4)).contains("model.ff: the perceptron has no such setting"));
+        assert!(refused("gru", "model.norm", json!("pre")).contains("the GRU has no such setting"));
+        assert!(refused("ssm", "model.position", json!("none")).contains("the state-space model has no such setting"));
+        assert!(refused("encoder", "model.eigenvalues", json!("signed")).contains("the encoder has no such setting"));
+        assert!(refused("ssm", "model.start", json!("construct:parity")).contains("no such setting"));
+        assert!(refused("encoder-decoder", "model.read", json!("mean")).contains("no such setting"));
+        assert!(refused("lstn", "n", json!(4)).contains("did you mean 'lstm'?"));
+    }
+
+    #[test]
+    fn variants_of_the_encoder_have_their_rules() {
+        let rotary = ("model.position", json!("rotary"));
+        assert!(refusal(&[rotary.clone(), ("model.embed", json!("add"))]).contains("nothing to add"));
+        assert!(refusal(&[rotary.clone(), ("model.positions", json!(20))]).contains("has no table"));
+        let odd = [rotary, ("model.d", json!(6)), ("model.heads", json!(2))];
+        assert!(refusal(&odd).contains("d / heads must be even, but it is 3"));
+        assert!(refusal(&[("model.positions", json!(9))]).contains("need a table of at least 10, not 9"));
+        assert!(refusal(&[("model.activation", json!("gelu-by-tanh"))]).contains("\"relu\" or \"gelu\""));
+        assert!(refusal(&[("model.init_scale", json!(0))]).contains("positive"));
+        let built = [("model.start", json!("construct:parity")), ("model.norm", json!("pre"))];
+        assert!(refusal(&built).contains("only the paper's encoder is built by hand"));
+        let scaled = [("model.start", json!("construct:parity")), ("model.init_scale", json!(2))];
+        assert!(refusal(&scaled).contains("scales random weights"));
+    }
+
+    #[test]
+    fn new_settings_leave_no_trace_at_their_defaults() {
+        let config = RunConfig::default();
+        let text = config.canonical_json();
+        let model: Value = serde_json::from_str::<Value>(&text).unwrap()["model"].clone();
+        let keys: Vec<&String> = model.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["kind", "d", "layers", "heads", "ff", "embed", "same_init"]);
+        assert_eq!(serde_json::from_str::<RunConfig>(&text).unwrap(), config);
+    }
+
+    #[test]
     fn completion_names_are_taken_apart() {
         let name = TargetName::parse("completion:5:256:1:random:3").unwrap();
         assert_eq!(name, TargetName::Completion { seed: 5, set_size: 256, set_seed: 1, of: "random:3".into() });
