@@ -16,15 +16,21 @@ ROWS = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
 IMAGES = np.random.default_rng(1).random(size=(12, 3, 16, 16)).astype(np.float32)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    words = np.array(["cold", "mild", "warm"])[np.digitize(ROWS[:, 0] + 0.3 * ROWS[:, 1], [-0.5, 0.5])]
+    return LogisticRegression().fit(ROWS, words), words
+
+
+@pytest.fixture(scope="module", name="torch")
+def installed_torch():
+    return pytest.importorskip("torch")
+
+
 class TestScikitLearn:
-    @pytest.fixture(scope="class")
-    def fitted(self):
-        pytest.importorskip("sklearn")
-        from sklearn.linear_model import LogisticRegression
-
-        words = np.array(["cold", "mild", "warm"])[np.digitize(ROWS[:, 0] + 0.3 * ROWS[:, 1], [-0.5, 0.5])]
-        return LogisticRegression().fit(ROWS, words), words
-
     def test_a_classifier_with_classes_of_its_own(self, fitted):
         model, words = fitted
         r = pu.measure(model, ROWS, labels=words, nudge=pu.FeatureNoise(scale=0.5, draws=3))
@@ -66,12 +72,6 @@ class TestScikitLearn:
 
 
 class TestTorch:
-    @pytest.fixture(scope="class")
-    def torch(self):
-        torch = pytest.importorskip("torch")
-        torch.manual_seed(0)
-        return torch
-
     def net(self, torch):
         torch.manual_seed(0)
         nn = torch.nn
