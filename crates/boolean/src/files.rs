@@ -65,6 +65,12 @@ pub fn read_table_with_digest(path: &Path) -> Result<(Table, String)> {
     Ok((table, digest))
 }
 
+/// The table that these values are, as a `.npy` file of them would be; `name` is what messages call it.
+pub fn table_of(dtype: Type, bytes: &[u8], name: &str) -> Result<Table> {
+    let values = (bytes.len() / dtype.size()) as u64;
+    read_npy(&mut &*bytes, Header { dtype, values, shape: vec![values] }, Path::new(name))
+}
+
 /// Reads a table; `see` is given all bytes of the file on the way.
 fn read(path: &Path, format: Option<TableFormat>, see: &mut dyn FnMut(&[u8])) -> Result<Table> {
     let unreadable = |source| Error::Io { action: "read", path: path.into(), source };

@@ -65,6 +65,11 @@ impl Type {
         self.row().2
     }
 
+    /// The type that NumPy calls so: `int64`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(.., known, _)| *known == name).map(|(dtype, ..)| dtype)
+    }
+
     /// Whether its values are floats, not integers.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F32 | Self::F64)

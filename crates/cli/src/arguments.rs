@@ -3,6 +3,7 @@
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::error::Error;
+use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
 use std::ops::RangeInclusive;
 
@@ -18,10 +19,10 @@ pub fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Re
     }
 }
 
-/// The arguments this process was given.
-pub fn parse<A: CommandFactory + FromArgMatches>() -> Result<A, clap::Error> {
+/// The arguments that were typed, after the program's name.
+pub fn parse<A: CommandFactory + FromArgMatches>(typed: &[OsString]) -> Result<A, clap::Error> {
     let mut command = with_negative_numbers(A::command());
-    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(in_words)?;
+    let matches = command.try_get_matches_from_mut(typed).map_err(in_words)?;
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

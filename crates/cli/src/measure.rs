@@ -197,10 +197,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let responses = match responses.is_empty() {
         false => responses,
-        true => {
-            let usual = [Compared::Label, Compared::TotalVariation, Compared::Accuracy, Compared::Loss];
-            usual.into_iter().filter(|response| !response.needs_labels() || !about.classes.is_empty()).collect()
-        }
+        true => Compared::usual(!about.classes.is_empty()),
     };
     let unit = arguments.normalisation()?.or_else(|| models.first().and_then(|model| model.normalisation()));
     let mut question = Question {
@@ -289,7 +286,8 @@ fn command() -> String {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
         if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
     };
-    let typed: Vec<String> = std::env::args().skip(1).map(quoted).collect();
+    let typed = crate::TYPED.get().map_or(&[][..], Vec::as_slice).iter().skip(1);
+    let typed: Vec<String> = typed.map(|text| quoted(text.to_string_lossy().into_owned())).collect();
     format!("pudica {}", typed.join(" "))
 }
 

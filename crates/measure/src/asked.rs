@@ -36,8 +36,19 @@ struct Of {
     touched: bool,
 }
 
+impl Of {
+    fn state(&self) -> &'static str {
+        if self.touched { "touched" } else { "untouched" }
+    }
+}
+
 fn answers_to(model: &mut dyn Model, inputs: &[Input], cases: &[Of]) -> MeasureResult<Vec<Answer>> {
-    let scores = model.scores(inputs)?;
+    let scores = model.scores(inputs).map_err(|error| match error {
+        ModelError::AtInput { at, problem } if at < cases.len() => {
+            ModelError::Other(format!("{problem} (at the {} input {})", cases[at].state(), cases[at].index))
+        }
+        error => error,
+    })?;
     let (outputs, name) = (model.about().outputs, &model.about().name);
     if scores.rows().len() != cases.len() || scores.classes == 0 {
         let (found, asked) = (scores.rows().len(), cases.len());
@@ -45,9 +56,8 @@ fn answers_to(model: &mut dyn Model, inputs: &[Input], cases: &[Of]) -> MeasureR
     }
     let answer = |(case, row): (&Of, &[f32])| {
         if let Some(bad) = row.iter().find(|score| !score.is_finite()) {
-            let state = if case.touched { "touched" } else { "untouched" };
-            let problem =
-                format!("{name} gave a score of {bad} to the {state} input {}; nothing can be compared", case.index);
+            let (state, index) = (case.state(), case.index);
+            let problem = format!("{name} gave a score of {bad} to the {state} input {index}; nothing can be compared");
             return Err(MeasureError::Other(problem));
         }
         if let Some(label) = case.label.filter(|label| row.len() > 1 && *label >= row.len()) {

@@ -24,7 +24,7 @@ mod work;
 
 pub use error::{MeasureError, MeasureResult};
 pub use exact::MOST_BITS;
-pub use inputs::{AboutInputs, InputSet, InputsRequest, Labelled};
+pub use inputs::{AboutInputs, Held, InputSet, InputsRequest, Labelled};
 pub use measure::{Finding, Question, measure};
 pub use nudged::Enough;
 pub use own_runs::open_model;

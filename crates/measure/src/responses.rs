@@ -130,6 +130,12 @@ impl Compared {
         })
     }
 
+    /// Those that are compared where nobody says: of inputs with labels more than of those without.
+    pub fn usual(has_labels: bool) -> Vec<Self> {
+        let usual = [Self::Label, Self::TotalVariation, Self::Accuracy, Self::Loss];
+        usual.into_iter().filter(|response| has_labels || !response.needs_labels()).collect()
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         RESPONSES.iter().find(|(response, ..)| *response == self).map_or("", |(_, name, ..)| name)

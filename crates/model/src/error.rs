@@ -38,6 +38,14 @@ pub enum ModelError {
         /// What it was given.
         given: String,
     },
+    /// A model that failed at one of the inputs it was given.
+    #[error("{problem}")]
+    AtInput {
+        /// Which of them, counted from 0.
+        at: usize,
+        /// How.
+        problem: String,
+    },
     /// Anything else, in a sentence.
     #[error("{0}")]
     Other(String),

@@ -55,6 +55,13 @@ impl Array {
         Self::checked(path, header, bytes.len() as u64, Content::Memory(bytes))
     }
 
+    /// These values, the last axis varying fastest.
+    pub fn held(path: &Path, dtype: Type, shape: &[usize], bytes: Vec<u8>) -> FileResult<Self> {
+        let shape: Vec<u64> = shape.iter().map(|length| *length as u64).collect();
+        let values = shape.iter().product();
+        Self::checked(path, Header { dtype, values, shape }, bytes.len() as u64, Content::Memory(bytes))
+    }
+
     fn checked(path: &Path, header: Header, length: u64, bytes: Content) -> FileResult<Self> {
         let wrong = |problem: String| Err(FileError::new(path, problem));
         let expected = header.values.checked_mul(header.dtype.size() as u64);

@@ -42,7 +42,6 @@ enum What {
 pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> MeasureResult<Opened> {
     let mut notes = Vec::new();
     let (array, beside) = find(path, request.labels.is_none(), &mut notes)?;
-    let choice = Choice::new(request, array.count());
     let mut identity = vec![digest_of(path)?];
     let labels = match &request.labels {
         Some(path) => {
@@ -51,6 +50,18 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
         }
         None => beside.map(|labels| labels_of(&labels, &array)).transpose()?,
     };
+    opened(request, array, labels, (identity, notes), takes)
+}
+
+/// An array as a source, with the class of each row; then come identity and notes.
+pub(super) fn opened(
+    request: &InputsRequest,
+    array: Array,
+    labels: Option<Vec<usize>>,
+    (mut identity, mut notes): (Vec<String>, Vec<String>),
+    takes: &Takes,
+) -> MeasureResult<Opened> {
+    let choice = Choice::new(request, array.count());
     let classes = labels.as_ref().and_then(|labels| labels.iter().max()).map_or(0, |largest| largest + 1);
     let labels: Vec<usize> = labels.map_or(Vec::new(), |labels| choice.rows().map(|row| labels[row]).collect());
 
@@ -81,7 +92,7 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
             let labels = (!labels.is_empty()).then_some(labels);
             identity.push("rows".into());
             let table = Numbers { columns, labels, names };
-            return table.opened(path, numbered(width), choice, (numbered(classes), identity, notes), takes);
+            return table.opened(array.path(), numbered(width), choice, (numbered(classes), identity, notes), takes);
         }
         (Type::Bool, &[_]) => {
             refuse_size()?;

@@ -10,6 +10,7 @@ mod choice;
 mod classes;
 mod fit;
 mod folder;
+mod held;
 mod npz;
 mod table;
 
@@ -25,6 +26,7 @@ use serde::Serialize;
 
 use crate::{MOST_BITS, MeasureError, MeasureResult};
 use choice::Choice;
+pub use held::Held;
 
 /// Inputs as a user names them.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +135,17 @@ impl InputSet {
         if request.sample == Some(0) {
             return Err(MeasureError::Other("--sample 0: at least one input is needed".into()));
         }
-        let opened = request.open(takes)?;
+        Self::checked(request.open(takes)?, request, takes)
+    }
+
+    /// Inputs that somebody holds in memory, with their classes where they are known; of the request, only what they are called, the sample
+    /// and the names of classes count.
+    pub fn of(held: Held, labels: Option<Vec<usize>>, request: &InputsRequest, takes: &Takes) -> MeasureResult<Self> {
+        Self::checked(held.open(labels, request, takes)?, request, takes)
+    }
+
+    /// Refuses what the model does not take.
+    fn checked(opened: Opened, request: &InputsRequest, takes: &Takes) -> MeasureResult<Self> {
         let kind = opened.kind;
         let fits = match takes {
             Takes::Images { .. } => kind == InputKind::Images,

@@ -24,10 +24,13 @@ pub(super) struct Numbers {
 }
 
 /// The chosen rows of a table of texts.
-struct Texts {
-    texts: Vec<(String, Option<String>)>,
-    labels: Option<Vec<usize>>,
-    names: Vec<String>,
+pub(super) struct Texts {
+    /// Each a text, or two to compare.
+    pub texts: Vec<(String, Option<String>)>,
+    /// The class of each row.
+    pub labels: Option<Vec<usize>>,
+    /// What each row is called.
+    pub names: Vec<String>,
 }
 
 /// What is read of a table's columns.
@@ -71,17 +74,7 @@ pub(super) fn open(request: &InputsRequest, path: &Path, takes: &Takes) -> Measu
     if found.are_texts {
         identity.push("texts".into());
         let texts = choice.rows().map(|row| std::mem::take(&mut found.texts[row])).collect();
-        return Ok(Opened {
-            kind: InputKind::Texts,
-            shape: Vec::new(),
-            choice,
-            classes,
-            columns: Vec::new(),
-            spread: Vec::new(),
-            notes,
-            identity,
-            inputs: Box::new(Texts { texts, labels, names }),
-        });
+        return Ok(Texts { texts, labels, names }.opened(choice, (classes, identity, notes)));
     }
     identity.push("numbers".into());
     if !found.left_out.is_empty() {
@@ -198,6 +191,23 @@ impl Numbers {
             identity,
             inputs: Box::new(self),
         })
+    }
+}
+
+impl Texts {
+    /// The texts as a source; then come classes, identity and notes.
+    pub fn opened(self, choice: Choice, (classes, identity, notes): (Vec<String>, Vec<String>, Vec<String>)) -> Opened {
+        Opened {
+            kind: InputKind::Texts,
+            shape: Vec::new(),
+            choice,
+            classes,
+            columns: Vec::new(),
+            spread: Vec::new(),
+            notes,
+            identity,
+            inputs: Box::new(self),
+        }
     }
 }
 

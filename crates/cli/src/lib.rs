@@ -1,0 +1,152 @@
+//! The `pudica` command: argument parsing and printing, no science. A library, so that the Python package has the same command
+//! ([`main_with`]) without a second program.
+
+#[macro_use]
+mod out; // first: its macros are those of all that follow
+
+mod arguments;
+mod bench;
+mod boolean;
+mod bounds;
+mod construct;
+mod data;
+mod download;
+mod experiments;
+mod fetch;
+mod machine;
+mod measure;
+mod progress;
+mod signals;
+mod spectrum;
+mod text;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+/// The most threads that can be asked for: more than any machine has cores, fewer than any refuses.
+pub(crate) const MOST_THREADS: u64 = 1024;
+
+/// The program's version and the commit it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
+/// The program, for the record of what it makes.
+pub const PROGRAM: &str = concat!("pudica ", env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
+
+/// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
+#[derive(Parser)]
+#[command(name = "pudica", version = VERSION, max_term_width = 110, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pudica list                                    the experiments on offer
+  pudica run hahn/length-scaling                 one of them, at a scale for two CPU cores, with a report to open
+  pudica measure net.onnx --inputs photos/       how sensitive is a model of yours, with a page to open
+  pudica boolean majority --n 21                 exact sensitivity and Fourier-Walsh spectrum of a function
+  pudica boolean --expr \"x1 & (x2 | !x3) ^ x4\"   the same for an expression
+  pudica construct parity --n 16                 a transformer for PARITY built by hand, tried on every string
+  pudica bounds RUN_OR_WEIGHTS                   both sides of the theory's inequalities for a network
+  pudica spectrum relu --dim 128 --depth 4       eigenvalues of a network's kernel by degree
+  pudica data show cifar10 --data DIR            the images of a data set, as one picture
+
+`pudica COMMAND --help` explains each command, with examples.";
+
+#[derive(Subcommand)]
+enum Command {
+    List(experiments::List),
+    Show(experiments::Show),
+    Run(experiments::Run),
+    Report(experiments::Report),
+    Settings(experiments::SettingsOf),
+    Bench(bench::Arguments),
+    Boolean(boolean::Arguments),
+    Bounds(bounds::Arguments),
+    Construct(construct::Arguments),
+    Data(data::Arguments),
+    Measure(Box<measure::Arguments>),
+    Spectrum(spectrum::Arguments),
+}
+
+/// How a command ended, when it did not fail.
+enum Ending {
+    Done,
+    /// Stopped by a signal, with everything saved.
+    Interrupted,
+}
+
+/// What was typed, the program's name first.
+static TYPED: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Runs the command with these arguments, the program's name first, and gives its exit code. It handles signals and reads its arguments for
+/// the whole process, so it can be called once.
+pub fn main_with(typed: Vec<OsString>) -> u8 {
+    end_quietly_when_the_reader_leaves();
+    let code = match arguments::parse::<Arguments>(TYPED.get_or_init(|| typed)) {
+        Ok(arguments) => exit_code(check_threads().and_then(|()| run(arguments.command))),
+        Err(answer) => {
+            // --help and --version come here too, with code 0.
+            out::note(answer.print().or_else(|problem| if answer.use_stderr() { Ok(()) } else { Err(problem) }));
+            answer.exit_code() as u8
+        }
+    };
+    match out::finish() {
+        Some(problem) => {
+            eprintln!("pudica: cannot write to standard output: {problem}");
+            if code == 0 { 2 } else { code }
+        }
+        None => code,
+    }
+}
+
+fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
+    match command {
+        Command::List(arguments) => experiments::list(&arguments),
+        Command::Show(arguments) => experiments::show(&arguments),
+        Command::Run(arguments) => experiments::run(&arguments),
+        Command::Report(arguments) => experiments::report(&arguments),
+        Command::Settings(arguments) => experiments::settings(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Boolean(arguments) => boolean::run(&arguments),
+        Command::Bounds(arguments) => bounds::run(&arguments),
+        Command::Construct(arguments) => construct::run(&arguments),
+        Command::Data(arguments) => data::run(&arguments),
+        Command::Measure(arguments) => measure::run(&arguments),
+        Command::Spectrum(arguments) => spectrum::run(&arguments),
+    }
+}
+
+/// Threads are started when they are first needed, and what rayon makes of an impossible number of them is a panic.
+fn check_threads() -> Result<(), Box<dyn std::error::Error>> {
+    for name in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
+        let asked = std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        if let Some(threads) = asked.filter(|threads| *threads > MOST_THREADS) {
+            return Err(format!("{name}={threads} asks for too many threads: give at most {MOST_THREADS}").into());
+        }
+    }
+    Ok(())
+}
+
+fn exit_code(result: Result<Ending, Box<dyn std::error::Error>>) -> u8 {
+    match result {
+        Ok(Ending::Done) => 0,
+        Ok(Ending::Interrupted) => signals::exit_code(),
+        Err(problem) => {
+            // What was typed or read may be quoted in it, and may be long.
+            eprintln!("pudica: {}", pudica_boolean::shortened(&problem.to_string(), 4000));
+            2
+        }
+    }
+}
+
+/// `pudica ... | head` must end as other commands do, not with a panic about a closed pipe.
+fn end_quietly_when_the_reader_leaves() {
+    // SAFETY: restores a signal's default action, before any thread is started.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+}

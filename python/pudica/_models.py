@@ -1,0 +1,188 @@
+"""Models of every framework as one thing that makes scores of a batch of arrays."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scores = NDArray[np.float32]
+
+
+class Adapter:
+    """A callable on arrays [batch, ...] that gives scores [batch] or [batch, classes]."""
+
+    runtime = "Python"
+    parameters: int | None = None
+    #: Class labels in the order of the scores, where the model says them.
+    classes: NDArray[Any] | None = None
+
+    def __init__(self, model: Any, name: str, outputs: str, batch: int, signs: bool, identity: str | None) -> None:
+        self.model, self.name, self.outputs, self.batch, self.signs = model, name, outputs, batch, signs
+        self.digest = _digest(identity) if identity is not None else self.identity()
+
+    @property
+    def class_names(self) -> list[str]:
+        return [] if self.classes is None else [str(name) for name in self.classes.tolist()]
+
+    def identity(self) -> str:
+        """What changes when the model's answers do. Of a function nothing is known, so its results are never continued."""
+        if isinstance(self.model, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+            return _digest(os.urandom(16).hex())
+        try:
+            return _digest(pickle.dumps(self.model))
+        except Exception:  # whatever cannot be pickled says so in its own way
+            return _digest(os.urandom(16).hex())
+
+    def __call__(self, batch: Any, rows: int) -> Scores:
+        return scores_of(self.answer(batch), rows, self.name)
+
+    def answer(self, batch: Any) -> Any:
+        return self.model(batch)
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Brings the model into the state it is measured in, and back."""
+        yield
+
+
+class Estimator(Adapter):
+    """A classifier of scikit-learn, or what looks like one."""
+
+    runtime = "scikit-learn"
+
+    def __init__(self, model: Any, name: str, outputs: str | None, batch: int, signs: bool, identity: str | None) -> None:
+        self.by: Callable[[Any], Any]
+        if hasattr(model, "predict_proba") and outputs != "logits":
+            self.by, outputs = model.predict_proba, "probabilities"
+        elif hasattr(model, "decision_function"):
+            self.by, outputs = model.decision_function, "logits"
+        else:
+            raise ValueError(f"{name} gives neither probabilities nor a decision function: give a function of its own scores")
+        self.classes = np.asarray(model.classes_) if hasattr(model, "classes_") else None
+        super().__init__(model, name, outputs, batch, signs, identity)
+
+    @property
+    def class_names(self) -> list[str]:
+        # One score alone is that of the second class.
+        one = self.outputs == "logits" and self.classes is not None and len(self.classes) == 2
+        return [] if one else super().class_names
+
+    def answer(self, batch: Any) -> Any:
+        return self.by(batch)
+
+
+class Module(Adapter):
+    """A torch module: in evaluation mode, without gradients, on the device where its weights are."""
+
+    runtime = "torch"
+
+    def __init__(self, model: Any, name: str, outputs: str, batch: int, signs: bool, identity: str | None) -> None:
+        import torch
+
+        self.torch = torch
+        weights = list(model.parameters())
+        first = next(iter([*weights, *model.buffers()]), None)
+        self.device = torch.device("cpu") if first is None else first.device
+        floating = [weight.dtype for weight in weights if weight.is_floating_point()]
+        self.dtype = floating[0] if floating else torch.float32
+        self.parameters = sum(weight.numel() for weight in weights)
+        self.runtime = f"torch {torch.__version__}"
+        super().__init__(model, name, outputs, batch, signs, identity)
+
+    def identity(self) -> str:
+        all = hashlib.sha256(repr(self.model).encode())
+        for name, weight in self.model.state_dict().items():
+            all.update(name.encode())
+            if hasattr(weight, "detach"):
+                plain = weight.detach().cpu().contiguous().reshape(-1)
+                all.update(plain.view(self.torch.uint8).numpy().data)
+            else:
+                all.update(repr(weight).encode())
+        return all.hexdigest()[:16]
+
+    def answer(self, batch: Any) -> Any:
+        torch = self.torch
+        with torch.inference_mode():
+            if isinstance(batch, np.ndarray):
+                given = torch.from_numpy(batch)
+                if self.device.type == "cuda":
+                    given = given.pin_memory().to(self.device, non_blocking=True)
+                elif self.device.type != "cpu":
+                    given = given.to(self.device)
+                batch = given.to(self.dtype) if given.is_floating_point() else given
+            return self.model(batch)
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        modules = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module, training in modules:
+                module.training = training
+
+
+def adapt(
+    model: Any,
+    name: str | None,
+    *,
+    outputs: str | None,
+    batch: int | None,
+    signs: bool,
+    identity: str | None,
+) -> Adapter:
+    """The adapter that fits a model."""
+    torch = sys.modules.get("torch")
+    called = name or _name_of(model)
+    size = 64 if batch is None else batch
+    if size < 1:
+        raise ValueError(f"batch={size}: give at least 1 input at a time")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return Module(model, called, outputs or "logits", size, signs, identity)
+    if hasattr(model, "predict") and hasattr(model, "fit") and not callable(model):
+        return Estimator(model, called, outputs, size, signs, identity)
+    if callable(model):
+        return Adapter(model, called, outputs or "logits", size, signs, identity)
+    raise TypeError(f"{type(model).__name__} is no model: give a callable on arrays, a torch module or a classifier")
+
+
+def scores_of(answer: Any, rows: int, name: str) -> Scores:
+    """A model's answer to `rows` inputs as float32 [rows, classes]."""
+    answer = getattr(answer, "logits", answer)
+    if hasattr(answer, "detach"):  # a torch tensor, wherever it is
+        answer = answer.detach().cpu()
+        answer = answer.float().numpy() if answer.is_floating_point() else answer.numpy()
+    try:
+        scores = np.asarray(answer)
+    except ValueError as error:
+        raise ValueError(f"{name} gave rows of different lengths, not scores [inputs, classes]") from error
+    if scores.dtype.kind not in "biuf":
+        kind = type(answer).__name__ if scores.dtype.kind == "O" else str(scores.dtype)
+        raise ValueError(f"{name} gave a {kind}, not an array of scores [inputs, classes]")
+    if scores.ndim == 1 and len(scores) == rows:
+        scores = scores.reshape(rows, 1)
+    if scores.ndim != 2 or scores.shape[0] != rows or scores.shape[1] == 0:
+        raise ValueError(
+            f"{name} gave an array of shape {scores.shape} for {rows} input{'s' if rows != 1 else ''}; "
+            f"scores have the shape (inputs,) or (inputs, classes)"
+        )
+    return np.ascontiguousarray(scores, dtype=np.float32)
+
+
+def _name_of(model: Any) -> str:
+    own = getattr(model, "__name__", None)
+    return "function" if own == "<lambda>" else str(own) if own else type(model).__name__
+
+
+def _digest(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()[:16]

@@ -1,0 +1,48 @@
+//! What went wrong, as exceptions, in the words of Python.
+
+use pudica_measure::MeasureError;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyOSError, PyValueError};
+
+/// Options of the command that are parameters here.
+const PARAMETERS: [&str; 16] = [
+    "budget",
+    "data",
+    "label",
+    "labels",
+    "measures",
+    "method",
+    "normalise",
+    "nudge",
+    "out",
+    "p",
+    "precision",
+    "response",
+    "rho",
+    "sample",
+    "size",
+    "text",
+];
+
+/// A sentence of the command without the dashes of its options; what `pudica ...` would be typed stays as it is.
+fn in_python(sentence: &str) -> String {
+    let part = |(place, part): (usize, &str)| {
+        let name: String = part.chars().take_while(char::is_ascii_lowercase).collect();
+        let dashes = place > 0 && !PARAMETERS.contains(&name.as_str());
+        if dashes { format!("--{part}") } else { part.to_string() }
+    };
+    sentence.split("--").enumerate().map(part).collect()
+}
+
+/// What is wrong with what was given.
+pub fn value_error(problem: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(in_python(&problem.to_string()))
+}
+
+/// Why something could not be measured.
+pub fn measure_error(error: &MeasureError) -> PyErr {
+    match error {
+        MeasureError::Lab(pudica_lab::Error::Io { .. }) => PyOSError::new_err(error.to_string()),
+        error => value_error(error),
+    }
+}

@@ -1,0 +1,158 @@
+"""Real models of scikit-learn and torch."""
+
+import numpy as np
+import pytest
+
+import pudica as pu
+
+try:
+    import torch
+
+    HAS_GPU = torch.cuda.is_available()
+except ImportError:
+    HAS_GPU = False
+
+ROWS = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
+IMAGES = np.random.default_rng(1).random(size=(12, 3, 16, 16)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+
+    words = np.array(["cold", "mild", "warm"])[np.digitize(ROWS[:, 0] + 0.3 * ROWS[:, 1], [-0.5, 0.5])]
+    return LogisticRegression().fit(ROWS, words), words
+
+
+@pytest.fixture(scope="module", name="torch")
+def installed_torch():
+    return pytest.importorskip("torch")
+
+
+class TestScikitLearn:
+    def test_a_classifier_with_classes_of_its_own(self, fitted):
+        model, words = fitted
+        r = pu.measure(model, ROWS, labels=words, nudge=pu.FeatureNoise(scale=0.5, draws=3))
+        about = r.summary["models"][0]
+        assert about["clean_accuracy"]["value"] == pytest.approx(model.score(ROWS, words))
+        assert about["class_names"] == ["cold", "mild", "warm"] and about["outputs"] == "probabilities"
+        assert set(r.results[0].by_class) == {"cold", "mild", "warm"}
+        assert r.by_site[0] > r.by_site[1] > max(r.by_site[2:])
+        # By hand: the same model as a plain function of its probabilities.
+        by_hand = pu.measure(lambda x: model.predict_proba(x), ROWS, outputs="probabilities", nudge=pu.FeatureNoise(scale=0.5, draws=3), response="label")
+        assert by_hand.mean == r.mean
+
+    def test_a_decision_function_and_whole_numbers(self):
+        pytest.importorskip("sklearn")
+        from sklearn.svm import LinearSVC
+
+        counts = np.random.default_rng(0).integers(0, 10, size=(100, 3))
+        labels = np.where(counts[:, 0] > counts[:, 1], "more", "less")
+        model = LinearSVC().fit(counts, labels)
+        r = pu.measure(model, counts, labels=labels, nudge="feature-resample")
+        assert r.summary["models"][0]["clean_accuracy"]["value"] == pytest.approx(model.score(counts, labels))
+        assert r.result(response="label").by_site[2] < 0.1 < r.by_site[0]
+
+    def test_it_continues_by_its_content(self, fitted, tmp_path):
+        model, words = fitted
+        first = pu.measure(model, ROWS, response="label", out=tmp_path)
+        assert pu.measure(model, ROWS, response="label", out=tmp_path).mean == first.mean
+
+    def test_what_gives_no_scores_is_refused(self):
+        pytest.importorskip("sklearn")
+        from sklearn.cluster import KMeans
+
+        with pytest.raises(ValueError, match="KMeans gives neither"):
+            pu.measure(KMeans(2, n_init=1).fit(ROWS), ROWS)
+        with pytest.raises(ValueError, match="none of the model's classes"):
+            from sklearn.linear_model import LogisticRegression
+
+            pu.measure(LogisticRegression().fit(ROWS, ROWS[:, 0] > 0), ROWS, labels=["x"] * 300)
+
+
+class TestTorch:
+    def net(self, torch):
+        torch.manual_seed(0)
+        nn = torch.nn
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(8 * 14 * 14, 5))
+
+    def test_a_module_is_asked_in_evaluation_mode_and_given_back_as_it_was(self, torch):
+        net = self.net(torch).train()
+        net[1].eval()
+        before = {name: value.clone() for name, value in net.state_dict().items()}
+        r = pu.measure(net, IMAGES, nudge=pu.PatchNoise(size=4, variance=1.0), response=["label", "l2"])
+        assert net.training and net[0].training and not net[1].training
+        assert all((before[name] == value).all() for name, value in net.state_dict().items())
+        assert all(weight.grad is None for weight in net.parameters())
+        assert r.by_site.shape == (4, 4) and r.summary["models"][0]["parameters"] == sum(w.numel() for w in net.parameters())
+        net.eval()
+
+        def by_hand(x):
+            with torch.no_grad():
+                return net(torch.from_numpy(x)).numpy()
+
+        again = pu.measure(by_hand, IMAGES, nudge=pu.PatchNoise(size=4, variance=1.0), response=["label", "l2"], name="Sequential")
+        assert [one["value"] for one in again.summary["results"]] == [one["value"] for one in r.summary["results"]]
+        assert (again.by_input == r.by_input).all()
+
+    def test_a_hand_written_loop_finds_the_same(self, torch):
+        net = self.net(torch).eval()
+        r = pu.measure(net, IMAGES, nudge=pu.PatchNoise(size=4, variance=1.0, draws=40), response="l2")
+        generator = torch.Generator().manual_seed(0)
+        images, shifts = torch.from_numpy(IMAGES), []
+        with torch.no_grad():
+            clean = net(images)
+            for _ in range(40):
+                for row in range(0, 16, 4):
+                    for column in range(0, 16, 4):
+                        touched = images.clone()
+                        touched[:, :, row : row + 4, column : column + 4] += torch.randn(12, 3, 4, 4, generator=generator)
+                        shifts.append((net(touched) - clean).norm(dim=1))
+        by_hand = torch.stack(shifts).mean(0)
+        # Both average over 640 draws per image, whose own error is far below that over images.
+        assert float(by_hand.mean()) == pytest.approx(r.mean, rel=0.03)
+
+    def test_tensors_types_and_outputs(self, torch):
+        net = self.net(torch).eval()
+        expected = pu.measure(net, IMAGES, response="label").mean
+        assert pu.measure(net, torch.from_numpy(IMAGES), response="label").mean == expected
+        assert pu.measure(net.double(), IMAGES, response="label").mean == pytest.approx(expected, abs=0.02)
+        net.float()
+
+        class Output:
+            def __init__(self, logits):
+                self.logits = logits
+
+        class Wrapped(torch.nn.Module):
+            def forward(self, x):
+                return Output(net(x))
+
+        assert pu.measure(Wrapped(), IMAGES, response="label").mean == expected
+
+    def test_tokens_reach_an_embedding(self, torch):
+        nn = torch.nn
+        net = nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(48, 3))
+        tokens = np.random.default_rng(0).integers(0, 20, size=(20, 6))
+        assert pu.measure(net, tokens, nudge=pu.TokenReplace(vocabulary=20), response="l2").mean > 0
+
+    def test_its_exception_is_itself(self, torch):
+        with pytest.raises(RuntimeError, match="mat1 and mat2") as raised:
+            pu.measure(torch.nn.Linear(7, 2), ROWS)
+        assert "Linear" in str(raised.value.__notes__) if hasattr(raised.value, "__notes__") else True
+
+    def test_it_continues_by_its_weights(self, torch, tmp_path):
+        net = self.net(torch)
+        first = pu.measure(net, IMAGES, response="label", out=tmp_path)
+        assert pu.measure(net, IMAGES, response="label", out=tmp_path).mean == first.mean
+        with torch.no_grad():
+            net[0].weight += 1
+        with pytest.raises(ValueError, match="another measurement"):
+            pu.measure(net, IMAGES, response="label", out=tmp_path)
+
+    @pytest.mark.skipif(not HAS_GPU, reason="there is no GPU")
+    def test_a_module_on_a_gpu_stays_there(self, torch):
+        net = self.net(torch).cuda()
+        on_cpu = pu.measure(self.net(torch), IMAGES, response="label").mean
+        assert pu.measure(net, IMAGES, response="label").mean == pytest.approx(on_cpu, abs=0.05)
+        assert next(net.parameters()).is_cuda
