@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::TargetName;
+use super::lengths::{is_own_length, own_length};
 use crate::error::Result;
 use crate::kinds::{Configuration, Documented, choices, documented};
 use crate::settings::Settings;
@@ -116,6 +117,38 @@ fn is_random_start(start: &str) -> bool {
     start == RANDOM_START
 }
 
+/// Of settings that may ask for nothing.
+pub(super) const NONE: &str = "none";
+
+fn none() -> String {
+    NONE.into()
+}
+
+fn is_none(text: &str) -> bool {
+    text == NONE
+}
+
+fn volume_draws() -> usize {
+    100
+}
+
+fn is_volume_draws(draws: &usize) -> bool {
+    *draws == volume_draws()
+}
+
+/// Where outputs are cut to make a Boolean function of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutAt {
+    /// At 1/2, between the labels.
+    #[default]
+    Half,
+    /// At 0.
+    Zero,
+    /// At their median.
+    Median,
+}
+
 /// Which architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -194,6 +227,14 @@ documented! {
         pub set_size: usize,
         /// Which random set, where `set_size` is not 0.
         pub set_seed: u64,
+        /// Strings that are never trained on: those where this Boolean function, written as `target` is, has the value 1 (`expr:x1 & x2`, some
+        /// bits fixed; `kparity:3`, half of the cube); `none`: all may be. Strings left out at random are what `set_size` leaves.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub unseen: String,
+        /// The lengths of training strings. `n`: every string has n bits. `1 to n`, `n/2 to n`: each batch has one length, drawn uniformly
+        /// from these.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -204,6 +245,10 @@ documented! {
         pub batches: usize,
         /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
         pub converged_below: f64,
+        /// Lengths at which loss, accuracy and sensitivity are measured as well, as multiples of n or numbers: `n/2 n 2n 3n 4n`. `n`: at
+        /// no other.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -226,6 +271,22 @@ documented! {
         pub set_seed: u64,
         /// Noise draws on that set.
         pub set_draws: usize,
+        /// Where outputs are cut to make a Boolean function of them, whose sensitivity is measured: at 1/2, at 0, or at their median, so that
+        /// half of all strings are 1 whatever the network's scale and bias are (as for networks that are not trained).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub cut: CutAt,
+        /// Whether the mean degree, the weight at degree 1 and the least and most sensitive strings are measured, too; and, of a network that
+        /// learnt a part of all strings (up to n = 20), how far it is in each degree from its target and from the min-degree interpolator.
+        /// Where `track.every` is not 0, all that is followed through training.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub profile: bool,
+        /// Standard deviations of weight noise, joined by `+` as in `0.01+0.1`, under each of which the sensitivity of so many neighbours of the
+        /// network is measured (Theorem 6's step, Eq. 70); `none`.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub volume: String,
+        /// Neighbours for each of them.
+        #[serde(default = "volume_draws", skip_serializing_if = "is_volume_draws")]
+        pub volume_draws: usize,
     }
 }
 
@@ -276,10 +337,13 @@ impl Default for RunConfig {
                 steps: 10_000,     // Table 1
                 set_size: 0,       // fresh uniform strings
                 set_seed: 0,
+                unseen: none(), // only hahn/degree-bias leaves strings out by a rule
+                lengths: own_length(),
             },
             eval: EvalConfig {
                 batches: 1000,         // the code's; about a million strings
                 converged_below: 1e-3, // Section 7.1: other runs are discarded
+                lengths: own_length(),
             },
             measure: MeasureConfig {
                 rho: 0.02,                 // Table 1
@@ -290,6 +354,10 @@ impl Default for RunConfig {
                 set_size: 0,               // only the generalisation recipe asks for it
                 set_seed: 0,
                 set_draws: 100, // the code's
+                cut: CutAt::Half,
+                profile: false,
+                volume: none(),
+                volume_draws: volume_draws(),
             },
             track: TrackConfig {
                 every: 0,              // only the dynamics recipes track
@@ -302,6 +370,7 @@ impl Default for RunConfig {
 
 choices!(ModelKind: "encoder", "encoder-decoder", "mlp", "lstm", "gru", "ssm");
 choices!(Embed: "concat", "add");
+choices!(CutAt: "half", "zero", "median");
 choices!(Normalisation: "post", "pre", "none", "rms");
 choices!(Position: "learned", "sinusoidal", "rotary", "none");
 choices!(Span: "full", "causal");
@@ -313,6 +382,7 @@ impl Configuration for RunConfig {
     fn resolve(settings: &Settings) -> Result<Self> {
         settings.check_choice("model.kind", ModelKind::CHOICES)?;
         settings.check_choice("model.embed", Embed::CHOICES)?;
+        settings.check_choice("measure.cut", CutAt::CHOICES)?;
         settings.check_choice("model.norm", Normalisation::CHOICES)?;
         settings.check_choice("model.position", Position::CHOICES)?;
         settings.check_choice("model.attention", Span::CHOICES)?;
@@ -322,6 +392,7 @@ impl Configuration for RunConfig {
         let mut config: RunConfig = settings.read()?;
         config.model.ff = config.ff();
         config.target = TargetName::parse(&config.target)?.written()?;
+        config.train.unseen = config.unseen_written()?;
         config.validate()?;
         Ok(config)
     }
@@ -344,6 +415,13 @@ impl Configuration for RunConfig {
         for (name, value) in left_out {
             settings.or_insert("model", name, value);
         }
+        settings.or_insert("train", "unseen", self.train.unseen.as_str());
+        settings.or_insert("measure", "cut", "half");
+        settings.or_insert("measure", "profile", self.measure.profile);
+        settings.or_insert("measure", "volume", self.measure.volume.as_str());
+        settings.or_insert("measure", "volume_draws", self.measure.volume_draws);
+        settings.or_insert("train", "lengths", self.train.lengths.as_str());
+        settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings
     }
 }

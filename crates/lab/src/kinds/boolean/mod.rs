@@ -4,6 +4,7 @@ mod config;
 mod constant;
 mod engine;
 mod interruptible;
+mod lengths;
 mod lockstep;
 mod measure;
 mod size;
@@ -11,7 +12,9 @@ mod start;
 mod target;
 mod timing;
 mod training;
+mod unseen;
 mod validate;
+mod volume;
 mod work;
 
 use std::path::Path;
@@ -32,10 +35,13 @@ use crate::store::RunFolder;
 use crate::trained::Trained;
 use validate::LONGEST_TABLE;
 
-pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use config::{
+    CutAt, Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig,
+};
 pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
+pub use pudica_theory::constructions::Construction;
 pub use size::check_fits;
 pub use timing::{Rates, Timing, time};
 pub use validate::TargetName;
@@ -68,6 +74,20 @@ pub static KIND: Kind = Kind {
         "param_norm",
         "average_sensitivity",
         "average_sensitivity_real",
+        "mean_degree",
+        "degree_one",
+        "degree_sum",
+        "sensitivity_min",
+        "sensitivity_max",
+        "noisy_sensitivity_*",
+        "unseen_loss",
+        "unseen_accuracy",
+        "from_target",
+        "from_interpolator",
+        "toward_target",
+        "loss_at_*",
+        "accuracy_at_*",
+        "average_sensitivity_at_*",
         "decode_accuracy",
         "train_loss",
         "train_accuracy",
@@ -91,7 +111,7 @@ fn resolve(settings: &Settings) -> Result<Settings> {
     let config = RunConfig::resolve(settings)?;
     let resolved = config.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
-    let (fast, name) = (matches!(architecture(&config), Architecture::Encoder(_)), burn_name(&config));
+    let (fast, name) = (fast_encoder(&config).is_some(), burn_name(&config));
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
     match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
         ("cpu", "tf32", _) => {
@@ -143,7 +163,9 @@ impl Experiment for BooleanExperiment {
     }
 
     fn refuse_teacher(&self, teacher: &Teacher) -> Option<String> {
-        let on_set = teacher.settings.number("train.set_size") > 0.0;
+        let settings = &teacher.settings;
+        let on_set = settings.number("train.set_size") > 0.0
+            || ![config::NONE, ""].contains(&settings.text("train.unseen").as_str());
         let fits = teacher.summary.measure("train_accuracy") == Some(1.0);
         (on_set && !fits).then(|| "does not fit its training set exactly".into())
     }
@@ -188,9 +210,18 @@ pub fn architecture(config: &RunConfig) -> Architecture {
     }
 }
 
+/// The paper's encoder on strings of one length, which has engines of its own: the fast lane.
+fn fast_encoder(config: &RunConfig) -> Option<EncoderConfig> {
+    match architecture(config) {
+        Architecture::Encoder(encoder) if !config.has_other_lengths() => Some(encoder),
+        _ => None,
+    }
+}
+
 /// What sentences call a run's network where burn computes it.
 fn burn_name(config: &RunConfig) -> &'static str {
     match architecture(config) {
+        Architecture::Encoder(_) if config.has_other_lengths() => "an encoder that meets several lengths",
         Architecture::Encoder(_) => "the reference network",
         Architecture::Transformer(_) => "this variant of the encoder",
         _ => config.model.kind.name(),
