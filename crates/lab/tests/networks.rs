@@ -291,7 +291,7 @@ fn trained(sweep: &Path, id: &str) -> Trained {
 }
 
 /// Networks that burn computes: of each its settings, and whether it has norms.
-const BEYOND: [(&[&str], bool); 8] = [
+const BEYOND: [(&[&str], bool); 10] = [
     (&["model.kind=mlp", "model.activation=gelu"], false),
     (&["model.kind=lstm"], false),
     (&["model.kind=gru", "model.read=mean"], false),
@@ -300,6 +300,8 @@ const BEYOND: [(&[&str], bool); 8] = [
     (&["model.norm=rms", "model.position=rotary", "model.attention=causal", "model.init_scale=0.5"], true),
     (&["model.norm=none", "model.position=sinusoidal", "model.read=mean"], false),
     (&["model.positions=9", "model.activation=gelu"], true),
+    (&["model.positions=9", "train.lengths=1 to n", "eval.lengths=n/2 n 9"], true),
+    (&["model.kind=lstm", "train.lengths=n/2 to n", "eval.lengths=2n 4n"], false),
 ];
 
 #[test]
@@ -339,6 +341,38 @@ fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
             (0..32u64).map(|x| (0..5).filter(|i| table.get(x) != table.get(x ^ 1 << i)).count()).sum::<usize>();
         assert_eq!(summary.measure("average_sensitivity"), Some(average as f64 / 32.0), "{settings:?}");
     }
+}
+
+/// What is measured at other lengths, counted again on all strings by the network that is left on the disk.
+#[test]
+fn networks_are_tested_at_other_lengths() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["target=majority", "seed=0", "train.steps=200", "model.positions=10", "model.attention=causal"];
+    let lengths = ["train.lengths=2 to n", "eval.lengths=2n 3", "eval.batches=64"];
+    let plan = plan(TINY, &[&settings[..], &lengths[..]].concat());
+    run(&plan, folder.path(), 1, &Stop::new());
+    let summary = runs(folder.path())[0].summary.clone().unwrap();
+    let stored = RunFolder::new(folder.path().join("runs").join(&plan.runs[0].id));
+    let Ok(Trained::Bits { network, .. }) = trained_network(&stored, None) else {
+        panic!("the network of the run is there");
+    };
+    for length in [3, 10] {
+        let strings = pudica_data::Bits::cube(length).unwrap();
+        let outputs = network.predict(&strings).unwrap();
+        let rows = outputs.len();
+        let says = |row: usize| outputs[row] > 0.5;
+        let is = |row: usize| 2 * row.count_ones() as usize > length;
+        let accuracy = (0..rows).filter(|row| says(*row) == is(*row)).count() as f64 / rows as f64;
+        let flips = |row: usize| (0..length).filter(|bit| says(row) != says(row ^ 1 << bit)).count();
+        let sensitivity = (0..rows).map(flips).sum::<usize>() as f64 / rows as f64;
+        let loss = (0..rows).map(|row| (f64::from(outputs[row]) - f64::from(u8::from(is(row)))).powi(2)).sum::<f64>();
+        let found = |name: &str| summary.measure(&format!("{name}_at_{length}")).unwrap();
+        assert!((found("accuracy") - accuracy).abs() < 1e-12, "{length}: {} {accuracy}", found("accuracy"));
+        assert!((found("average_sensitivity") - sensitivity).abs() < 1e-12);
+        assert!((found("loss") - loss / rows as f64).abs() < 1e-6);
+    }
+    assert_eq!(summary.detail["train_lengths"], serde_json::json!([2, 5]));
+    assert_eq!(summary.detail["lengths"].as_array().unwrap().len(), 2);
 }
 
 /// At initialisation, on the fast lane and on burn: the scale multiplies matrices, and leaves everything else.

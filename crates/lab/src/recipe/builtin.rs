@@ -18,6 +18,8 @@ const RECIPES: &[(&str, &str)] = recipes![
     "hahn/constructions",
     "hahn/random-initialization",
     "hahn/degree-bias",
+    "hahn/noise-lengths",
+    "hahn/length-generalization",
     "vasudeva/mnist",
     "vasudeva/fashion-mnist",
     "vasudeva/cifar10",

@@ -59,6 +59,8 @@ pub const FIGURES: &[&str] = &[
     "constructions",
     "random-initialization",
     "degree-bias",
+    "noise-lengths",
+    "length-generalization",
     "classifier",
     "ablation",
     "grokking",

@@ -8,7 +8,9 @@ mod dynamics;
 mod generalization;
 mod grokking;
 mod initialization;
+mod length_generalization;
 mod lengths;
+mod noise_lengths;
 mod own;
 mod spectra;
 mod tokens;
@@ -31,7 +33,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 19] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -44,6 +46,12 @@ static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
     ("constructions", constructions::findings, &[]),
     ("random-initialization", initialization::findings, &[]),
     ("degree-bias", degree_bias::findings, &[]),
+    (
+        "length-generalization",
+        length_generalization::findings,
+        &["target", "model.kind", "model.position", "model.positions"],
+    ),
+    ("noise-lengths", noise_lengths::findings, &["model.start", "target", "n", "measure.rho"]),
     ("classifier", classifier::comparison, &[]),
     ("ablation", classifier::ablation, &[]),
     ("grokking", grokking::findings, &[]),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::TargetName;
+use super::lengths::{is_own_length, own_length};
 use crate::error::Result;
 use crate::kinds::{Configuration, Documented, choices, documented};
 use crate::settings::Settings;
@@ -230,6 +231,10 @@ documented! {
         /// bits fixed; `kparity:3`, half of the cube); `none`: all may be. Strings left out at random are what `set_size` leaves.
         #[serde(default = "none", skip_serializing_if = "is_none")]
         pub unseen: String,
+        /// The lengths of training strings. `n`: every string has n bits. `1 to n`, `n/2 to n`: each batch has one length, drawn uniformly
+        /// from these.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -240,6 +245,10 @@ documented! {
         pub batches: usize,
         /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
         pub converged_below: f64,
+        /// Lengths at which loss, accuracy and sensitivity are measured as well, as multiples of n or numbers: `n/2 n 2n 3n 4n`. `n`: at
+        /// no other.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -329,10 +338,12 @@ impl Default for RunConfig {
                 set_size: 0,       // fresh uniform strings
                 set_seed: 0,
                 unseen: none(), // only hahn/degree-bias leaves strings out by a rule
+                lengths: own_length(),
             },
             eval: EvalConfig {
                 batches: 1000,         // the code's; about a million strings
                 converged_below: 1e-3, // Section 7.1: other runs are discarded
+                lengths: own_length(),
             },
             measure: MeasureConfig {
                 rho: 0.02,                 // Table 1
@@ -409,6 +420,8 @@ impl Configuration for RunConfig {
         settings.or_insert("measure", "profile", self.measure.profile);
         settings.or_insert("measure", "volume", self.measure.volume.as_str());
         settings.or_insert("measure", "volume_draws", self.measure.volume_draws);
+        settings.or_insert("train", "lengths", self.train.lengths.as_str());
+        settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings
     }
 }

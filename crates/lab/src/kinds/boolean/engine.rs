@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
 use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
-use pudica_nn::{Architecture, Device};
+use pudica_nn::Device;
 
 use super::training::BooleanTraining;
-use super::{KIND, Rates, RunConfig, architecture, burn_name, check_fits};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, check_fits, fast_encoder};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -126,12 +126,8 @@ fn precision(compute: &Compute) -> Precision {
 
 /// The shape of a run's network, if it goes on the fast lane.
 fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
-    match architecture(config) {
-        Architecture::Encoder(encoder) if compute.engine != "reference" => {
-            Some(Shape { encoder, batch: config.train.batch })
-        }
-        _ => None,
-    }
+    let encoder = fast_encoder(config).filter(|_| compute.engine != "reference")?;
+    Some(Shape { encoder, batch: config.train.batch })
 }
 
 /// Where burn computes: on a GPU only through LibTorch.

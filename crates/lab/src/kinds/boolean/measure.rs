@@ -2,9 +2,9 @@
 
 use pudica_data::{Batch, Bits, Stream, TrainingSet};
 use pudica_ensemble::{Engine, Strings};
-use pudica_nn::{Device, Network};
+use pudica_nn::{Device, Network, NnError};
 use pudica_probe::{
-    BlowupTotals, Cut, Estimate, LARGEST_EXACT, Moments, NetworkSensitivity, ProbeError, SensitivityConfig,
+    BlowupTotals, Cut, Estimate, Evaluation, LARGEST_EXACT, Moments, NetworkSensitivity, ProbeError, SensitivityConfig,
     SharpnessConfig, answers_on_cube, blowup, evaluate, exact_sensitivity, network_sensitivity, parameter_norm,
     sharpness,
 };
@@ -91,6 +91,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
             profile.detail(run, &mut results.detail);
         }
         all.iter_mut().zip(&neighbours).for_each(|(results, found)| volume::take_in(found, results));
+        at_lengths(runs, engine, &mut all)?;
         if config.model.kind == ModelKind::EncoderDecoder {
             for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
                 results.measures.estimate("decode_accuracy", &decode(run, engine, replica, progress)?);
@@ -107,7 +108,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
 /// How well the networks do; returns the losses by which convergence is judged.
 fn evaluations(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<Vec<f64>, ProbeError> {
     let config = &runs[0].config;
-    let (cube, exact) = cube(config, config.eval.batches)?;
+    let (cube, exact) = cube(config, config.n, config.eval.batches)?;
     let found = evaluate(engine, batches(config, &cube, "evaluate", config.eval.batches), exact)?;
     for (results, evaluation) in all.iter_mut().zip(&found) {
         results.measures.estimate("eval_loss", &evaluation.loss);
@@ -142,6 +143,52 @@ fn fits(engine: &mut dyn Engine, sets: &[Bits], at_once: usize) -> Result<Vec<(f
     Ok(sums)
 }
 
+/// How well the networks do at other lengths, and how sensitive they are there.
+fn at_lengths(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let config = &runs[0].config;
+    let unreadable = |error: crate::Error| NnError::Computation(error.to_string());
+    let (lengths, trained) = (config.eval_lengths().map_err(unreadable)?, config.train_lengths().map_err(unreadable)?);
+    let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
+    let samples = config.measure.sensitivity_samples;
+    for length in lengths {
+        let (cube, exact) = cube(config, length, config.eval.batches)?;
+        let purpose = format!("evaluate at {length}");
+        let fresh = |index: u64| -> Result<Vec<Bits>, ProbeError> {
+            let own = |seed: &u64| Bits::uniform(config.train.batch, length, &mut Stream::new(*seed, &purpose, index));
+            Ok(seeds.iter().map(own).collect::<Result<_, _>>()?)
+        };
+        let batches = if exact { 0 } else { config.eval.batches as u64 };
+        let drawn = (0..batches).map(fresh).collect::<Result<Vec<_>, _>>()?;
+        let strings = cube.iter().map(Strings::Shared).chain(drawn.iter().map(|own| Strings::Each(own)));
+        let evaluations = evaluate(engine, strings, exact)?;
+        // All strings once where the sampled ones and their neighbours would be more.
+        let all_strings = length <= LARGEST_CUBE && 1 << length <= samples * (length + 1);
+        let largest_exact = if all_strings { length } else { 0 };
+        let sensitivities = match samples {
+            0 => vec![None; runs.len()],
+            _ => {
+                let how = SensitivityConfig { largest_exact, spread: false, ..sensitivity_config(config) };
+                network_sensitivity(engine, length, &how, &seeds)?
+            }
+        };
+        for ((results, evaluation), sensitivity) in all.iter_mut().zip(&evaluations).zip(sensitivities) {
+            let Evaluation { loss, accuracy } = evaluation;
+            results.measures.estimate(&format!("loss_at_{length}"), loss);
+            results.measures.estimate(&format!("accuracy_at_{length}"), accuracy);
+            let sensitivity = sensitivity.map(|found| found.boolean);
+            if let Some(sensitivity) = &sensitivity {
+                results.measures.estimate(&format!("average_sensitivity_at_{length}"), sensitivity);
+            }
+            let found =
+                json!({"length": length, "loss": loss, "accuracy": accuracy, "average_sensitivity": sensitivity});
+            results.detail.insert("train_lengths".into(), json!([trained.start(), trained.end()]));
+            let list = results.detail.entry("lengths").or_insert_with(|| json!([]));
+            list.as_array_mut().into_iter().for_each(|list| list.push(found.clone()));
+        }
+    }
+    Ok(())
+}
+
 /// How far the outputs spread, and how far the target does: a network that answers the same to every string has no spread.
 fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
     let config = &runs[0].config;
@@ -169,7 +216,7 @@ fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) ->
 
 /// How strongly the norms stretch.
 fn blowups(config: &RunConfig, engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
-    let (cube, exact) = cube(config, config.measure.batches)?;
+    let (cube, exact) = cube(config, config.n, config.measure.batches)?;
     let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
     for (results, blowups) in all.iter_mut().zip(found) {
         results.measures.totals("blowup", &blowups.code.total);
@@ -319,9 +366,9 @@ fn decode(run: &NetworkRun, engine: &dyn Engine, replica: usize, progress: &Prog
     Ok(Estimate::sampled(&right.into_iter().collect()))
 }
 
-/// Every string once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.
-fn cube(config: &RunConfig, count: usize) -> Result<(Vec<Bits>, bool), ProbeError> {
-    let (rows, n) = (config.train.batch, config.n);
+/// Every string of n bits once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.
+fn cube(config: &RunConfig, n: usize, count: usize) -> Result<(Vec<Bits>, bool), ProbeError> {
+    let rows = config.train.batch;
     if n > LARGEST_CUBE || 1 << n > rows.saturating_mul(count) {
         return Ok((Vec::new(), false));
     }

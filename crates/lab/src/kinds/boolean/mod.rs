@@ -4,6 +4,7 @@ mod config;
 mod constant;
 mod engine;
 mod interruptible;
+mod lengths;
 mod lockstep;
 mod measure;
 mod size;
@@ -40,6 +41,7 @@ pub use config::{
 pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
+pub use pudica_theory::constructions::Construction;
 pub use size::check_fits;
 pub use timing::{Rates, Timing, time};
 pub use validate::TargetName;
@@ -83,6 +85,9 @@ pub static KIND: Kind = Kind {
         "from_target",
         "from_interpolator",
         "toward_target",
+        "loss_at_*",
+        "accuracy_at_*",
+        "average_sensitivity_at_*",
         "decode_accuracy",
         "train_loss",
         "train_accuracy",
@@ -106,7 +111,7 @@ fn resolve(settings: &Settings) -> Result<Settings> {
     let config = RunConfig::resolve(settings)?;
     let resolved = config.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
-    let (fast, name) = (matches!(architecture(&config), Architecture::Encoder(_)), burn_name(&config));
+    let (fast, name) = (fast_encoder(&config).is_some(), burn_name(&config));
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
     match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
         ("cpu", "tf32", _) => {
@@ -205,9 +210,18 @@ pub fn architecture(config: &RunConfig) -> Architecture {
     }
 }
 
+/// The paper's encoder on strings of one length, which has engines of its own: the fast lane.
+fn fast_encoder(config: &RunConfig) -> Option<EncoderConfig> {
+    match architecture(config) {
+        Architecture::Encoder(encoder) if !config.has_other_lengths() => Some(encoder),
+        _ => None,
+    }
+}
+
 /// What sentences call a run's network where burn computes it.
 fn burn_name(config: &RunConfig) -> &'static str {
     match architecture(config) {
+        Architecture::Encoder(_) if config.has_other_lengths() => "an encoder that meets several lengths",
         Architecture::Encoder(_) => "the reference network",
         Architecture::Transformer(_) => "this variant of the encoder",
         _ => config.model.kind.name(),

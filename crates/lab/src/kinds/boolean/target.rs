@@ -16,6 +16,11 @@ pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Task
     if let Some(set) = config.training_set()? {
         task = task.with_training_set(set);
     }
+    if config.has_other_lengths() {
+        let others = config.other_lengths()?;
+        let targets = others.into_iter().map(|m| Target::parse(&config.target, m)).collect::<Result<_, _>>()?;
+        task = task.with_lengths(config.train_lengths()?, targets)?;
+    }
     Ok(task)
 }
 

@@ -187,7 +187,8 @@ impl RunConfig {
         self.check_set("measure.set_size", self.measure.set_size)?;
         self.check_unseen()?;
         self.check_volume()?;
-        self.check_target()
+        self.check_target()?;
+        self.check_lengths()
     }
 
     /// Refuses a setting of the model that its network does not have.

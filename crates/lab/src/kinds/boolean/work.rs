@@ -1,10 +1,8 @@
 //! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
 //! forward pass.
 
-use pudica_nn::Architecture;
-
 use super::measure::SPREAD_BATCHES;
-use super::{ModelKind, RunConfig, architecture};
+use super::{ModelKind, RunConfig, fast_encoder};
 use crate::experiment::Work;
 
 /// A backward pass costs about two forward passes.
@@ -16,14 +14,15 @@ const OVERHEAD: f64 = 1e6;
 /// The work of a run.
 pub(super) fn work(config: &RunConfig) -> Work {
     let pass = of_pass(config);
-    let profile = if config.measure.profile { flips(config) } else { 0.0 };
+    let rows = (config.train.batch as f64).min(cube(config));
+    let profile = if config.measure.profile { flips(config) / rows } else { 0.0 };
     Work {
         steps: config.train.steps,
         step: of_step(config),
         line: pass * ((config.track.draws + 3) as f64 + profile),
         line_every: config.track.every,
         line_at_start: config.track.every > 0,
-        measure: pass * passes_to_measure(config),
+        measure: pass * passes_to_measure(config) + of_lengths(config),
     }
 }
 
@@ -31,7 +30,7 @@ pub(super) fn work(config: &RunConfig) -> Work {
 fn of_step(config: &RunConfig) -> f64 {
     let strings = match config.train.set_size {
         // The fast lane computes a string that a batch repeats once.
-        0 if on_fast_lane(config) => distinct(config, config.train.batch as f64),
+        0 if fast_encoder(config).is_some() => distinct(config, config.train.batch as f64),
         0 => config.train.batch as f64,
         set => (config.train.batch.min(set)) as f64,
     };
@@ -52,19 +51,28 @@ fn passes_to_measure(config: &RunConfig) -> f64 {
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
-    let flips = flips(config);
+    let flips = flips(config) / rows;
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
     let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * flips;
     plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips + neighbours
 }
 
-/// The same for the sensitivity of a network.
+/// Strings on which sensitivity is measured, neighbours included.
 fn flips(config: &RunConfig) -> f64 {
-    let strings = match config.measure.sensitivity_samples as f64 {
+    match config.measure.sensitivity_samples as f64 {
         0.0 => 0.0,
         samples => cube(config).min(samples * (config.n as f64 + 1.0)),
+    }
+}
+
+/// The work of measuring at other lengths.
+fn of_lengths(config: &RunConfig) -> f64 {
+    let at = |n: usize| {
+        let at = RunConfig { n, ..config.clone() };
+        let evaluated = cube(&at).min(at.train.batch as f64 * at.eval.batches as f64);
+        multiply_adds(&at, evaluated + flips(&at))
     };
-    strings / (config.train.batch as f64).min(cube(config))
+    config.eval_lengths().unwrap_or_default().into_iter().map(at).sum()
 }
 
 /// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
@@ -86,11 +94,6 @@ pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
 }
 
-/// Whether it is the paper's encoder, which has engines of its own.
-fn on_fast_lane(config: &RunConfig) -> bool {
-    matches!(architecture(config), Architecture::Encoder(_))
-}
-
 /// Strings in all.
 fn cube(config: &RunConfig) -> f64 {
     2f64.powi(config.n.min(60) as i32)
@@ -110,7 +113,7 @@ fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
     let layers = config.model.layers as f64;
     let network = match config.model.kind {
         // On the fast lane the first attention reads tables, and the last layer is computed at one position.
-        ModelKind::Encoder if on_fast_lane(config) => {
+        ModelKind::Encoder if fast_encoder(config).is_some() => {
             let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
             let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
             first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
