@@ -68,7 +68,8 @@ documented! {
         /// position), or `none`.
         #[serde(default, skip_serializing_if = "is_default")]
         pub position: Position,
-        /// Rows of the encoder's table of learned positions, for strings longer than those of training; 0 means n.
+        /// Rows of the encoder's table of learned positions, for strings longer than those of training; 0 means n. Training strings shorter
+        /// than the table begin at a random row, measured ones at the first.
         #[serde(default, skip_serializing_if = "is_default")]
         pub positions: usize,
         /// Which bits the encoder's bits attend to: all (`full`), or themselves and those before them (`causal`).
