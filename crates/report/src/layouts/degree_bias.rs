@@ -14,7 +14,8 @@ use crate::run::Run;
 use crate::sweep::{Sweep, different};
 
 const UNSEEN: &str = "Where networks that fit all strings they saw are on those they did not: 0 is the min-degree interpolator, 1 is the target \
-    (the foot of the perpendicular on the line through both). Each run a small point, means large with 95 % intervals.";
+    (the foot of the perpendicular on the line through both). f_{1} to f_{3} are Abbe et al.'s; random: random functions, with the strings unseen where \
+    a formula is true, or so many at random. Each run a small point, means large with 95 % intervals.";
 const LEARNT: &str = "Abbe et al. (2023): transformers, random features and diagonal linear networks learn the min-degree interpolator of \
     what they saw, not the target; networks with large learning rates or in the mean-field regime a leaky one.";
 const TRAINING: &str = "The squared distance E (f - g)^{2} over all strings of transformers f from the min-degree interpolator and from the \
@@ -60,13 +61,13 @@ fn title(run: &Run) -> (String, bool) {
     if let Some((.., name)) = known {
         return (name.to_string(), true);
     }
-    let name = if target.starts_with("random:") { "random functions".to_string() } else { target };
+    let name = if target.starts_with("random:") { "random".to_string() } else { target };
     let size = run.number("train.set_size").unwrap_or(0.0);
     let all = 2f64.powf(run.number("n").unwrap_or(0.0));
     let left_out = match (size, unseen.as_str()) {
         (0.0, "none" | "") => "all seen".into(),
-        (0.0, rule) => rule.trim_start_matches("expr:").to_string() + " unseen",
-        (size, _) => format!("{:.0} % unseen", 100.0 * (1.0 - size / all)),
+        (0.0, rule) => rule.trim_start_matches("expr:").to_string(),
+        (size, _) => format!("{:.0} %", 100.0 * (1.0 - size / all)),
     };
     (format!("{name}, {left_out}"), false)
 }
@@ -338,7 +339,7 @@ fn interpolates(problems: &[Problem]) -> Claim {
 fn low_degree(problems: &[Problem]) -> Claim {
     let mut parts = Parts::default();
     let mut runs = 0;
-    for problem in problems.iter().filter(|problem| problem.title.starts_with("random functions")) {
+    for problem in problems.iter().filter(|problem| problem.title.starts_with("random,")) {
         let own = problem.of("encoder");
         let fall = |run: &&Run| Some(target_sensitivity(run)? - run.value("average_sensitivity_real")?);
         let falls = mean(&own.iter().filter_map(fall).collect::<Vec<_>>());
