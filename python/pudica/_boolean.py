@@ -242,8 +242,9 @@ class Boolean:
         """All 2^n values, in the order of a truth table: bool, or float64 where the function is real."""
         if "table" not in self._known:
             bits = self._function.bits()
-            self._known["table"] = self._function.reals() if bits is None else bits
-            self._known["table"].flags.writeable = False
+            values: Any = self._function.reals() if bits is None else bits
+            values.flags.writeable = False
+            self._known["table"] = values
         found: NDArray[Any] = self._known["table"]
         return found
 

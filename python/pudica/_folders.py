@@ -78,7 +78,7 @@ class Run:
             raise FileNotFoundError(f"{path}: the run has no weights (it is not finished, or was copied without them)")
         arrays = read_safetensors(path)
         try:
-            import torch
+            import torch  # pyright: ignore[reportMissingImports]
         except ImportError:
             return dict(arrays)
         return {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -361,7 +361,7 @@ class Measurement:
         """Draws the means by site: with matplotlib on `ax` (which it gives back); without it, the first figure of the page."""
         result = result or self.results[0]
         try:
-            import matplotlib.pyplot as plt
+            import matplotlib.pyplot as plt  # pyright: ignore[reportMissingImports]
         except ImportError:
             if not (self.folder / "figures").is_dir():
                 _pudica.write_page(self.folder)

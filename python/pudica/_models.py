@@ -86,7 +86,7 @@ class Module(Adapter):
     runtime = "torch"
 
     def __init__(self, model: Any, name: str, outputs: str, batch: int, signs: bool, identity: str | None) -> None:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
 
         self.torch = torch
         weights = list(model.parameters())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 Number = float | Sequence[float] | None
 Whole = int | Sequence[int] | None
@@ -28,14 +28,14 @@ class Nudge:
         return f"{self.nudge}:{settings}" if settings else self.nudge
 
 
-def _written(value: object) -> str:
+def _written(value: Any) -> str:
     """As it would be typed: noise is named by this text, so that 1.0 and 1 must be the same."""
     if isinstance(value, str):
         return value
     if isinstance(value, (int, float)):
         number = float(value)
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
-    if isinstance(value, Sequence) or hasattr(value, "__iter__"):
+    if hasattr(value, "__iter__"):
         return ",".join(_written(one) for one in value)
     raise TypeError(f"{value!r} is neither a number nor a word")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import sys
 import time
 from typing import Any
@@ -26,13 +27,12 @@ class Progress:
 
     def show(self, done: float, line: str) -> None:
         if self.notebook:
-            from IPython.display import HTML, display
-
             bar = f'<progress value="{done:.4f}" max="1" style="width: 16em"></progress> <code>{html.escape(line)}</code>'
+            display = _display()
             if self.handle is None:
-                self.handle = display(HTML(bar), display_id=True)
+                self.handle = display.display(display.HTML(bar), display_id=True)
             else:
-                self.handle.update(HTML(bar))
+                self.handle.update(display.HTML(bar))
         elif self.terminal:
             cut = line[:100]
             print(f"\r{cut:<{self.width}}", end="", file=sys.stderr, flush=True)
@@ -41,11 +41,13 @@ class Progress:
     def close(self) -> None:
         """Takes the line away."""
         if self.handle is not None:
-            from IPython.display import HTML
-
-            self.handle.update(HTML(""))
+            self.handle.update(_display().HTML(""))
         elif self.terminal and self.width:
             print(f"\r{'':<{self.width}}\r", end="", file=sys.stderr, flush=True)
+
+
+def _display() -> Any:
+    return importlib.import_module("IPython.display")
 
 
 def _in_notebook() -> bool:

@@ -54,7 +54,7 @@ def frame(columns: Columns, kind: str | None = None) -> Any:
         raise ValueError(f"kind={kind!r}: give 'polars', 'pandas' or 'numpy'")
     if kind in (None, "polars"):
         try:
-            import polars
+            import polars  # pyright: ignore[reportMissingImports]
 
             return polars.DataFrame(columns, strict=False)
         except ImportError:
@@ -62,7 +62,7 @@ def frame(columns: Columns, kind: str | None = None) -> Any:
                 raise
     if kind in (None, "pandas"):
         try:
-            import pandas
+            import pandas  # pyright: ignore[reportMissingImports]
 
             return pandas.DataFrame(columns)
         except ImportError:
@@ -74,8 +74,8 @@ def frame(columns: Columns, kind: str | None = None) -> Any:
 def _array(cells: list[Any]) -> np.ndarray[Any, Any]:
     """Missing numbers are NaN; what is no number stays an object."""
     known = {type(cell) for cell in cells if cell is not None}
-    if known and known <= {int, float}:
-        if None in cells or float in known:
+    if known <= {int, float}:
+        if not known or None in cells or float in known:
             return np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
         return np.array(cells, dtype=np.int64)
     if known == {bool} and None not in cells:

@@ -40,7 +40,7 @@ def sharpness(
     parameters
         Which of the weights are touched, by name; all that take gradients without it.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     if not rho > 0:
         raise ValueError(f"rho={rho}: give a number more than 0")
@@ -112,7 +112,7 @@ def hessian(
     top, steps
         How many eigenvalues, and the most products spent on them.
     """
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     _check_draws(draws, 1)
     if not 1 <= top <= steps:
@@ -132,7 +132,7 @@ def hessian(
             with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), torch.enable_grad():
                 value = loss(net(inputs), targets)
                 slopes = torch.autograd.grad(value, weights, create_graph=True, allow_unused=True, materialize_grads=True)
-                along = sum((slope * part).sum() for slope, part in zip(slopes, parts))
+                along = torch.stack([(slope * part).sum() for slope, part in zip(slopes, parts)]).sum()
                 if not along.requires_grad:
                     found = tuple(torch.zeros_like(weight) for weight in weights)  # a loss that is linear in the weights
                 else:
@@ -153,7 +153,7 @@ def hessian(
 
 def _lanczos(product: Callable[[Any], Any], start: Any, steps: int, top: int) -> tuple[list[float], list[float]]:
     """The eigenvalues largest in size of a symmetric matrix, with full reorthogonalisation; the last components tell how well they are known."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     basis = [start / start.norm()]
     diagonal: list[float] = []
@@ -188,7 +188,7 @@ def _check_draws(draws: int, least: int) -> None:
 
 
 def _weights(net: Any, chosen: Callable[[str], bool] | None) -> list[Any]:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     if not isinstance(net, torch.nn.Module):
         raise TypeError(f"{type(net).__name__} is no torch module: its weights cannot be reached")
@@ -201,7 +201,7 @@ def _weights(net: Any, chosen: Callable[[str], bool] | None) -> list[Any]:
 
 def _batches(data: Any, weights: Sequence[Any]) -> list[tuple[Any, Any]]:
     """Batches on the device of the weights."""
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
     pair = isinstance(data, (tuple, list)) and len(data) == 2 and all(hasattr(part, "shape") for part in data)
     device = weights[0].device

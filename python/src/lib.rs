@@ -21,7 +21,7 @@ mod _pudica {
     #[pymodule_export]
     use crate::boolean::Function;
     #[pymodule_export]
-    use crate::measure::{measure, nudges, responses, write_page};
+    use crate::measure::{measure, write_page};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

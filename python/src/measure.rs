@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use numpy::PyReadonlyArray1;
 use pudica_boolean::npy::Type;
 use pudica_lab::{Event, Observer, Stop};
-use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
-use pudica_measure::{Compared, Enough, Held, InputSet, InputsRequest, MeasureError, Question, RESPONSES, open_model};
+use pudica_measure::nudges::{NudgeRequest, Setting, default_nudge};
+use pudica_measure::{Compared, Enough, Held, InputSet, InputsRequest, MeasureError, Question, open_model};
 use pudica_model::{Choices, Model, ModelRequest, Normalisation, Takes};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -215,30 +215,4 @@ impl Observer for Listener {
 #[pyfunction]
 pub fn write_page(py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
     Ok(py.detach(|| pudica_report::write_measure(&folder)).map_err(value_error)?.page)
-}
-
-/// All nudges as JSON: name, what they touch, parameters with defaults and meanings.
-#[pyfunction]
-pub fn nudges() -> String {
-    let all = NUDGES.iter().map(|nudge| {
-        let parameters = nudge.parameters.iter().map(|parameter| {
-            serde_json::json!({"name": parameter.name, "default": parameter.default, "meaning": parameter.meaning})
-        });
-        let touches: Vec<&str> = nudge.touches.iter().map(|kind| kind_name(*kind)).collect();
-        serde_json::json!({
-            "name": nudge.name,
-            "touches": touches,
-            "needs_answers_only": nudge.needs == Needs::Answers,
-            "sites": nudge.sites,
-            "parameters": parameters.collect::<Vec<_>>(),
-            "meaning": nudge.meaning,
-        })
-    });
-    serde_json::Value::from_iter(all).to_string()
-}
-
-/// All responses: name, meaning, whether labels are needed.
-#[pyfunction]
-pub fn responses() -> Vec<(&'static str, &'static str, bool)> {
-    RESPONSES.iter().map(|(_, name, meaning, labels)| (*name, *meaning, *labels)).collect()
 }

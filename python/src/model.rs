@@ -76,7 +76,7 @@ impl PythonModel {
         let count = inputs.about().count.min(2);
         let first = (0..count).map(|index| inputs.read(index).map(|labelled| labelled.input));
         let first: Vec<Input> = first.collect::<Result<_, _>>().map_err(|error| measure_error(&error))?;
-        let alike = first.chunk_by(alike).next().unwrap_or(&[]);
+        let alike = first.chunk_by(Input::is_alike).next().unwrap_or(&[]);
         model.about.classes = model.ask(adapter.py(), alike)?.classes;
         if !model.about.class_names.is_empty() && model.about.class_names.len() != model.about.classes {
             let (names, classes) = (model.about.class_names.len(), model.about.classes);
@@ -162,18 +162,6 @@ impl PythonModel {
     }
 }
 
-/// Whether two inputs can be in one batch: they are of one kind and shape.
-fn alike(one: &Input, other: &Input) -> bool {
-    match (one, other) {
-        (Input::Image(one), Input::Image(other)) => one.shape == other.shape,
-        (Input::Row(one), Input::Row(other)) => one.len() == other.len(),
-        (Input::Bits(one), Input::Bits(other)) => one.len() == other.len(),
-        (Input::Tokens(one), Input::Tokens(other)) => one.ids.len() == other.ids.len(),
-        (Input::Text(_, one), Input::Text(_, other)) => one.is_some() == other.is_some(),
-        _ => false,
-    }
-}
-
 impl Model for PythonModel {
     fn about(&self) -> &About {
         &self.about
@@ -191,7 +179,7 @@ impl Model for PythonModel {
         let classes = self.about.classes;
         let mut values = Vec::with_capacity(inputs.len() * classes);
         let mut before = 0;
-        for batch in inputs.chunk_by(alike).flat_map(|alike| alike.chunks(self.batch)) {
+        for batch in inputs.chunk_by(Input::is_alike).flat_map(|alike| alike.chunks(self.batch)) {
             let scores = Python::attach(|py| {
                 let asked = py.check_signals().and_then(|()| self.ask(py, batch));
                 asked.map_err(|error| self.failed(py, error, batch, before))

@@ -304,10 +304,11 @@ def test_temporary_folders_go():
 def test_every_nudge_of_the_command_has_its_class():
     from dataclasses import fields
 
-    from pudica import _nudges, _pudica
+    from pudica import _nudges
 
+    listed = subprocess.run([sys.executable, "-m", "pudica", "measure", "--list", "--json"], capture_output=True, check=True).stdout
+    listed = {nudge["name"]: {one["name"] for one in nudge["parameters"]} for nudge in json.loads(listed)["nudges"]}
     classes = {one.nudge: one for one in vars(_nudges).values() if isinstance(one, type) and issubclass(one, pu.Nudge) and one.nudge}
-    listed = {nudge["name"]: {one["name"] for one in nudge["parameters"]} for nudge in json.loads(_pudica.nudges())}
     listed.pop("hessian")  # pu.hessian
     assert {name: {field.name for field in fields(one)} for name, one in classes.items()} == listed
     assert all(getattr(pu, one.__name__) is one for one in classes.values())

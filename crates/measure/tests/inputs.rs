@@ -4,8 +4,9 @@
 mod image_files;
 
 use image_files::{cifar, png};
+use pudica_boolean::npy::Type;
 use pudica_data::images::{Images, Shape};
-use pudica_measure::{InputSet, InputsRequest, Labelled};
+use pudica_measure::{Held, InputSet, InputsRequest, Labelled};
 use pudica_model::{Image, Input, Takes};
 use pudica_probe::{InputKind, Sequence};
 use std::fs;
@@ -234,6 +235,43 @@ fn what_is_wrong_with_arrays_is_told() {
     assert!(refused(&request(folder.path().join("z.npz")), &Takes::Anything).contains("z.npz: not a .npz file"));
     fs::write(&x, npy("|b1", "1, 3", &[1, 0, 1])).unwrap();
     assert_eq!(open(&x, &Takes::Rows { width: None }).read(0).unwrap().input, Input::Bits(vec![1, 0, 1]));
+}
+
+/// What is held in memory is read as a file of it is.
+#[test]
+fn held_arrays_and_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, y) = (folder.path().join("x.npy"), folder.path().join("y.npy"));
+    let values: Vec<u8> = (0..3 * 4 * 5 * 3).map(|at| (at * 7 % 256) as u8).collect();
+    fs::write(&x, npy("|u1", "3, 4, 5, 3", &values)).unwrap();
+    fs::write(&y, npy("|u1", "3", &[2, 0, 1])).unwrap();
+    let asked = InputsRequest { labels: Some(y), sample: Some(2), seed: 3, ..request(&x) };
+    let file = InputSet::open(&asked, &ANY_IMAGE).unwrap();
+    let array = || Held::Array { dtype: Type::U8, shape: vec![3, 4, 5, 3], bytes: values.clone() };
+    let held = InputSet::of(array(), Some(vec![2, 0, 1]), &InputsRequest { labels: None, ..asked.clone() }, &ANY_IMAGE);
+    let held = held.unwrap();
+    for index in 0..2 {
+        assert_eq!((held.read(index).unwrap(), held.name(index)), (file.read(index).unwrap(), file.name(index)));
+    }
+    assert_eq!((held.about().shape.clone(), held.about().classes.len()), (vec![3, 4, 5], 3));
+    let other = InputSet::of(array(), Some(vec![2, 0, 0]), &request("x"), &ANY_IMAGE).unwrap();
+    assert_ne!(held.about().digest, other.about().digest);
+
+    let texts = |count: usize| Held::Texts(vec![("a b".into(), Some("c".into())); count]);
+    let named = InputsRequest { class_names: vec!["no".into(), "yes".into()], ..request("texts") };
+    let held = InputSet::of(texts(2), Some(vec![0, 1]), &named, &Takes::Anything).unwrap();
+    assert_eq!((held.about().kind, held.about().classes.clone()), (InputKind::Texts, named.class_names.clone()));
+    let expected = Labelled { input: Input::Text("a b".into(), Some("c".into())), label: Some(1) };
+    assert_eq!(held.read(1).unwrap(), expected);
+    let refused = |held: Held, labels: Option<Vec<usize>>| {
+        InputSet::of(held, labels, &named, &Takes::Anything).err().expect("it is refused").to_string()
+    };
+    assert!(refused(texts(2), Some(vec![1])).contains("1 labels for 2 inputs"));
+    assert!(refused(texts(0), None).contains("there is no text"));
+    let empty = Held::Array { dtype: Type::F32, shape: vec![0, 3], bytes: Vec::new() };
+    assert!(refused(empty, None).contains("is empty"));
+    let short = Held::Array { dtype: Type::F32, shape: vec![2, 3], bytes: vec![0; 8] };
+    assert!(refused(short, None).contains("8 bytes of values"));
 }
 
 #[test]

@@ -31,6 +31,22 @@ impl Input {
             Self::Bits(_) => InputKind::Bits,
         }
     }
+
+    /// Its shape; texts have none.
+    pub fn shape(&self) -> Vec<usize> {
+        match self {
+            Self::Image(image) => image.shape.to_vec(),
+            Self::Row(row) => vec![row.len()],
+            Self::Tokens(sequence) => vec![sequence.ids.len()],
+            Self::Bits(bits) => vec![bits.len()],
+            Self::Text(..) => Vec::new(),
+        }
+    }
+
+    /// Whether both can be in one batch: they are of one kind and shape.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.kind() == other.kind() && self.shape() == other.shape()
+    }
 }
 
 /// Values \[channels, height, width\]: 0 to 1 where they come from pictures, as they are where they come from arrays of floats.

@@ -10,29 +10,13 @@ pub(super) struct Message {
     pub what: String,
 }
 
-/// Whether two inputs can be sent in one batch: they are of one kind and shape.
-pub(super) fn alike(one: &Input, other: &Input) -> bool {
-    one.kind() == other.kind() && shape(one) == shape(other)
-}
-
-/// The shape of one input; texts have none.
-fn shape(input: &Input) -> Vec<usize> {
-    match input {
-        Input::Image(image) => image.shape.to_vec(),
-        Input::Row(row) => vec![row.len()],
-        Input::Tokens(sequence) => vec![sequence.ids.len()],
-        Input::Bits(bits) => vec![bits.len()],
-        Input::Text(..) => Vec::new(),
-    }
-}
-
 impl Message {
     /// The first one.
     pub fn hello() -> Self {
         Self { bytes: line(&json!({"pudica": 1, "hello": true})), what: "hello".into() }
     }
 
-    /// Inputs that are [`alike`].
+    /// Inputs that are alike.
     pub fn of(inputs: &[Input], normalisation: Option<&Normalisation>, signs: bool) -> Result<Self, String> {
         let Some(first) = inputs.first() else { return Err("no inputs were given".into()) };
         let mut header = json!({"pudica": 1, "rows": inputs.len()});
@@ -44,7 +28,7 @@ impl Message {
             Input::Bits(_) => "bits",
         });
         if !matches!(first, Input::Text(..)) {
-            header["shape"] = Value::from(shape(first));
+            header["shape"] = Value::from(first.shape());
             header["dtype"] = Value::from(if matches!(first, Input::Tokens(_)) { "i32" } else { "f32" });
         }
         let mut bytes = line(&header);
@@ -118,7 +102,7 @@ mod tests {
     #[test]
     fn what_differs_in_shape_is_not_sent_together() {
         let row = |length: usize| Input::Row(vec![0.0; length]);
-        assert!(alike(&row(2), &row(2)) && !alike(&row(2), &row(3)) && !alike(&row(2), &Input::Bits(vec![0, 1])));
-        assert!(alike(&Input::Text("a".into(), None), &Input::Text("b".into(), Some("c".into()))));
+        assert!(row(2).is_alike(&row(2)) && !row(2).is_alike(&row(3)) && !row(2).is_alike(&Input::Bits(vec![0, 1])));
+        assert!(Input::Text("a".into(), None).is_alike(&Input::Text("b".into(), Some("c".into()))));
     }
 }

@@ -166,7 +166,7 @@ impl Model for Program {
         let classes = self.about.classes;
         let mut values = Vec::with_capacity(inputs.len() * classes);
         // What is sent together has one shape: sequences may differ in length.
-        for alike in inputs.chunk_by(message::alike) {
+        for alike in inputs.chunk_by(Input::is_alike) {
             for batch in alike.chunks(self.batch) {
                 let message = Message::of(batch, self.normalisation.as_ref(), self.signs);
                 let message =
