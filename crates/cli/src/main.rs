@@ -14,6 +14,7 @@ mod experiments;
 mod fetch;
 mod machine;
 mod measure;
+mod merge;
 mod progress;
 mod signals;
 mod spectrum;
@@ -70,6 +71,7 @@ enum Command {
     Construct(construct::Arguments),
     Data(data::Arguments),
     Measure(Box<measure::Arguments>),
+    Merge(merge::Arguments),
     Spectrum(spectrum::Arguments),
 }
 
@@ -112,6 +114,7 @@ fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
         Command::Construct(arguments) => construct::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
         Command::Measure(arguments) => measure::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
     }
 }

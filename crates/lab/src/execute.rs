@@ -23,7 +23,8 @@ const PACE_AFTER: Duration = Duration::from_secs(2);
 /// Makes all runs of `plan` in `folder`, of whatever kind: runs that may train in lock-step do, and several such groups at a time. Runs that
 /// have ended are not repeated and interrupted ones continue. A run whose loss diverges is marked failed, and one that meets an error is
 /// left for the next time; the sweep goes on. When `stop` is requested, every run in progress saves its state and the tally says what
-/// remains; the same happens before an error of the folder (such as a full disk) is returned.
+/// remains; the same happens before an error of the folder (such as a full disk) is returned. Where the machine has a part of the plan
+/// only ([`Machine::unit`]), the folder's record is that of the whole plan, and everything told and counted is about the part.
 pub fn execute(plan: &Plan, folder: &Path, machine: &Machine, observer: &dyn Observer, stop: &Stop) -> Result<Tally> {
     let experiment = open(plan, machine)?;
     execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)
@@ -66,13 +67,17 @@ pub fn execute_with(
         }
     }
     let mut notices = experiment.notices();
+    let own = match machine.unit {
+        Some(unit) => unit.members(plan, experiment)?,
+        None => vec![true; plan.runs.len()],
+    };
     let folder = SweepFolder::claim(folder, plan, &machine.program, &mut notices)?;
-    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, &mut notices)?;
+    let sweep = Running::new(plan, &own, &folder, experiment, machine, observer, stop, &mut notices)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
-        runs: plan.runs.len(),
+        runs: sweep.runs,
         finished: sweep.state().summaries.len(),
-        total_steps: sweep.works.iter().map(|work| work.steps).sum(),
+        total_steps: sweep.works.iter().zip(&own).filter(|(_, own)| **own).map(|(work, _)| work.steps).sum(),
     });
     notices.into_iter().for_each(|text| observer.notice(&Event::Notice { text }));
     side_by_side(sweep.jobs, || sweep.work());
@@ -80,7 +85,7 @@ pub fn execute_with(
     if let Some(error) = state.fatal {
         return Err(error);
     }
-    let mut tally = Tally::of(plan.runs.len(), state.summaries.values());
+    let mut tally = Tally::of(sweep.runs, state.summaries.values());
     (tally.stopped, tally.seconds) = (stop.requested(), sweep.start.elapsed().as_secs_f64());
     tally.errors = state.errors;
     observer.notice(&Event::SweepEnded(tally.clone()));
@@ -98,6 +103,8 @@ struct Running<'a> {
     stop: Stop,
     /// Threads, each making a group.
     jobs: usize,
+    /// How many runs are to be made here.
+    runs: usize,
     /// Of each run.
     works: Vec<Work>,
     start: Instant,
@@ -134,8 +141,11 @@ struct Pending {
 }
 
 impl<'a> Running<'a> {
+    /// `own` says which runs of the plan are to be made here.
+    #[allow(clippy::too_many_arguments)] // all of a sweep, once
     fn new(
         plan: &'a Plan,
+        own: &[bool],
         folder: &'a SweepFolder,
         experiment: &'a dyn Experiment,
         machine: &'a Machine,
@@ -148,6 +158,9 @@ impl<'a> Running<'a> {
         let mut works = Vec::new();
         for (index, run) in plan.runs.iter().enumerate() {
             works.push(experiment.work(&run.settings)?);
+            if !own[index] {
+                continue;
+            }
             let folder = folder.run(&run.id);
             if let Some(summary) = folder.summary()? {
                 if let Some(data) = experiment.data(&run.settings) {
@@ -195,6 +208,7 @@ impl<'a> Running<'a> {
             observer,
             stop: user_stop.child(),
             jobs: jobs(plan, machine, experiment),
+            runs: own.iter().filter(|own| **own).count(),
             works,
             start: Instant::now(),
             state: Mutex::new(state),
@@ -355,7 +369,7 @@ impl<'a> Running<'a> {
             problem: summary.problem,
             seconds: summary.seconds,
             ended,
-            runs: self.plan.runs.len(),
+            runs: self.runs,
             done,
             seconds_left,
         });

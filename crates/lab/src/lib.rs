@@ -25,6 +25,7 @@ pub mod settings;
 mod stop;
 pub mod store;
 mod trained;
+mod units;
 
 pub use compute::{Abilities, Compute, Machine};
 pub use error::{Error, Result};
@@ -39,3 +40,4 @@ pub use settings::Settings;
 pub use stop::{Progress, Stop};
 pub use store::{Outcome, RunSummary, SweepFolder};
 pub use trained::{Trained, trained_network};
+pub use units::Unit;

@@ -15,11 +15,13 @@
 //! new one, never half of one. Only metrics.jsonl grows in place; what is in it beyond the checkpoint is dropped on resuming.
 
 mod atomic;
+mod merge;
 mod run;
 mod sweep;
 mod take_over;
 
 pub use atomic::{read_json, write_atomically, write_bytes, write_json};
+pub use merge::{Merged, merge};
 pub use run::{MadeBy, Outcome, RunFolder, RunSummary};
 pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun, lock};
 

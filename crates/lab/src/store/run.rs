@@ -176,6 +176,11 @@ impl RunFolder {
         Ok(summary)
     }
 
+    /// Whether there is an outcome; it is not read.
+    pub fn has_ended(&self) -> bool {
+        self.summary_path().is_file()
+    }
+
     /// Gives a finished run of format 1 its place under another id; done again after an interruption, it ends the same.
     pub(super) fn take_over(&self, from: &RunFolder, id: &str, settings: &Settings) -> Result<()> {
         if from.path.exists() {

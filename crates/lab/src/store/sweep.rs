@@ -183,6 +183,11 @@ impl SweepFolder {
         RunFolder::new(self.path.join("runs").join(id))
     }
 
+    /// How many of its runs have not ended.
+    pub fn missing(&self) -> usize {
+        self.record.runs.iter().filter(|run| !self.run(&run.id).has_ended()).count()
+    }
+
     /// All runs that have at least begun, in the order of the sweep, each under its true identity.
     pub fn runs(&self) -> Result<Vec<SweepRun>> {
         let kind = Kind::find(&self.record.kind)?;
@@ -212,7 +217,7 @@ impl SweepFolder {
 }
 
 /// Refuses settings that are not those of the run in whose folder they lie.
-fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
+pub(super) fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
     match kind.id(&settings) {
         Ok(found) if found == id => Ok(settings),
         Ok(found) => {
