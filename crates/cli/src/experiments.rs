@@ -4,6 +4,7 @@ use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
+use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
 use clap::Args;
@@ -59,6 +60,11 @@ pub struct Run {
     /// Make only one part of the runs: 3/12 is the third of twelve parts of about equal cost (docs/cluster.md)
     #[arg(long, value_name = "K/N")]
     unit: Option<Unit>,
+    /// In a Slurm job: when it is told to end, or fails, ask Slurm to start it again, unless three starts made no progress
+    #[arg(long, requires = "unit")]
+    requeue: bool,
+    #[command(flatten)]
+    slurm: slurm::Options,
     /// Print one JSON object per line for each event
     #[arg(long)]
     json: bool,
@@ -174,7 +180,7 @@ impl What {
             jobs: self.jobs.map(usize::from),
             together: self.together.map(usize::from),
             data,
-            unit: None,
+            ..pudica_lab::Machine::default()
         };
         machine.check(recipe.kind.name, &recipe.kind.abilities)?;
         Ok((Plan::new(&recipe, &request)?, machine))
@@ -305,19 +311,50 @@ pub fn run(arguments: &Run) -> Outcome {
     let (plan, mut machine) = arguments.what.plan()?;
     machine.unit = arguments.unit;
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
+    if arguments.slurm.engine.is_some() {
+        return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
+    }
     let progress = Progress::new(arguments.json);
-    let tally = execute(&plan, &folder, &machine, &progress, &stop)?;
+    let task = match arguments.unit.filter(|_| arguments.requeue) {
+        Some(unit) => Some(slurm::Task::start(&folder, unit, &progress)?),
+        None => None,
+    };
+    let observer: &dyn Observer = match &task {
+        Some(task) => task,
+        None => &progress,
+    };
+    let ended = make(&plan, &folder, &machine, observer, &progress, &stop);
+    match task {
+        Some(task) if !matches!(ended, Ok(Ending::Done)) => task.end(ended),
+        _ => ended,
+    }
+}
+
+/// Makes the runs of a plan, or of a part of it, and writes the report once all are there.
+fn make(
+    plan: &Plan,
+    folder: &Path,
+    machine: &pudica_lab::Machine,
+    observer: &dyn Observer,
+    progress: &Progress,
+    stop: &Stop,
+) -> Outcome {
+    let tally = execute(plan, folder, machine, observer, stop)?;
     if tally.stopped && tally.remaining > 0 {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));
         return Ok(Ending::Interrupted);
     }
-    let missing = match arguments.unit {
-        Some(_) => SweepFolder::open(&folder)?.missing(),
+    if tally.elsewhere > 0 {
+        let (count, folder) = (counted(tally.elsewhere, "run"), folder.display());
+        eprintln!("{count} left to other processes that are making them in this folder: `pudica status {folder}`");
+    }
+    let missing = match machine.unit {
+        Some(_) => SweepFolder::open(folder)?.missing(),
         None => 0,
     };
     match missing {
-        0 => write_report(&folder, &progress, &[])?,
-        _ => print_part(&tally, missing, &folder, &progress),
+        0 => write_report(folder, progress, &[])?,
+        _ => print_part(&tally, missing, folder, progress),
     }
     match tally.errors.len() {
         0 => Ok(Ending::Done),

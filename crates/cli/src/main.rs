@@ -17,7 +17,9 @@ mod measure;
 mod merge;
 mod progress;
 mod signals;
+mod slurm;
 mod spectrum;
+mod status;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -62,7 +64,7 @@ Examples:
 enum Command {
     List(experiments::List),
     Show(experiments::Show),
-    Run(experiments::Run),
+    Run(Box<experiments::Run>),
     Report(experiments::Report),
     Settings(experiments::SettingsOf),
     Bench(bench::Arguments),
@@ -73,6 +75,8 @@ enum Command {
     Measure(Box<measure::Arguments>),
     Merge(merge::Arguments),
     Spectrum(spectrum::Arguments),
+    Status(status::Arguments),
+    Stop(slurm::Stop),
 }
 
 /// How a command ended, when it did not fail.
@@ -116,6 +120,8 @@ fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
         Command::Measure(arguments) => measure::run(&arguments),
         Command::Merge(arguments) => merge::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Stop(arguments) => slurm::stop(&arguments),
     }
 }
 

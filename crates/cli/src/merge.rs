@@ -42,7 +42,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     say(format!("{} copied, {kept} there already{unfinished}", counted(copied, "finished run")));
     if made_by.len() > 1 {
         let of: Vec<String> = made_by.iter().map(|(what, count)| format!("{count} by {what}")).collect();
-        say(format!("the runs were not all made alike ({}): last bits may differ; each summary.json says by what", of.join(", ")));
+        say(format!(
+            "the runs were not all made alike ({}): last bits may differ; each summary.json says by what",
+            of.join(", ")
+        ));
     }
     write_report(&arguments.into, &progress, &[])?;
     Ok(Ending::Done)

@@ -63,7 +63,10 @@ fn folders_are_joined_resumed_and_reported() {
     printed(folder.path(), &["merge", "whole", "--into", "a"]);
     assert_eq!(measures(&at("a")), measures(&at("whole")));
     let weights = std::fs::read(cut.join("weights.safetensors")).unwrap();
-    assert_eq!(weights, std::fs::read(at("whole").join("runs").join(cut.file_name().unwrap()).join("weights.safetensors")).unwrap());
+    assert_eq!(
+        weights,
+        std::fs::read(at("whole").join("runs").join(cut.file_name().unwrap()).join("weights.safetensors")).unwrap()
+    );
 }
 
 #[test]
@@ -108,7 +111,11 @@ fn what_does_not_belong_together_is_refused_in_one_sentence() {
     let run = run_folders(&at("damaged"))[0].clone();
     std::fs::write(run.join("weights.safetensors"), "short").unwrap();
     let output = pudica(folder.path(), &["merge", "damaged", "b", "--into", "rest"]);
-    assert!(output.status.success() && text(&output.stderr).contains("weights.safetensors has 5 of its"), "{}", text(&output.stderr));
+    assert!(
+        output.status.success() && text(&output.stderr).contains("weights.safetensors has 5 of its"),
+        "{}",
+        text(&output.stderr)
+    );
     assert!(text(&output.stdout).contains("1 not made yet"), "{}", text(&output.stdout));
 }
 

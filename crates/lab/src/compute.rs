@@ -73,6 +73,8 @@ pub struct Machine {
     pub data: Option<std::path::PathBuf>,
     /// Which part of the plan is made here; `None`: all of it.
     pub unit: Option<Unit>,
+    /// After how long without a sign of life a process that cannot be seen loses its runs to this one; `None`: ten minutes.
+    pub stale_after: Option<std::time::Duration>,
 }
 
 impl Machine {

@@ -47,8 +47,9 @@ impl Unit {
 
 /// The part, from 0 on, that each run of the plan is in. A run stays with the run whose labels it learns, and runs that may train in
 /// lock-step stay together as far as equal costs allow. Nothing that is measured here plays a role, so that every machine finds the same.
-fn parts(plan: &Plan, experiment: &dyn Experiment, of: usize) -> Result<Vec<usize>> {
-    let places: HashMap<&str, usize> = plan.runs.iter().enumerate().map(|(place, run)| (run.id.as_str(), place)).collect();
+pub fn parts(plan: &Plan, experiment: &dyn Experiment, of: usize) -> Result<Vec<usize>> {
+    let places: HashMap<&str, usize> =
+        plan.runs.iter().enumerate().map(|(place, run)| (run.id.as_str(), place)).collect();
     let is_measured = experiment.seconds_per_work().is_some();
     // Families: a teacher, named by its place, and all that learn from it, directly or not. A teacher comes before its students.
     let mut head: Vec<usize> = Vec::new();

@@ -22,7 +22,8 @@ grid.seed = '0..4'
 
 fn run(plan: &Plan, folder: &Path, unit: Option<Unit>) -> Tally {
     let machine = Machine { program: "test".into(), jobs: Some(2), unit, ..Machine::default() };
-    execute_with(&Fake { together: 4, ..Fake::default() }, plan, folder, &machine, &|_: &Event| {}, &Stop::new()).unwrap()
+    execute_with(&Fake { together: 4, ..Fake::default() }, plan, folder, &machine, &|_: &Event| {}, &Stop::new())
+        .unwrap()
 }
 
 #[test]

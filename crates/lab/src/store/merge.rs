@@ -104,20 +104,25 @@ fn open(path: &Path) -> Result<SweepFolder> {
     check_format(path, folder.record().format)?;
     match folder.record().format {
         FORMAT => Ok(folder),
-        _ => Err(refusal(path, "was written by an earlier pudica; run its command there once, which brings it up to date")),
+        _ => Err(refusal(
+            path,
+            "was written by an earlier pudica; run its command there once, which brings it up to date",
+        )),
     }
 }
 
 /// The record that holds the runs of all others; they must be of one recipe.
 fn whole(folders: &[SweepFolder]) -> Result<SweepRecord> {
-    let Some(largest) = folders.iter().max_by_key(|folder| folder.record().runs.len()) else {
+    // Of several equal ones the first: what is refused is what comes later.
+    let Some(largest) = folders.iter().rev().max_by_key(|folder| folder.record().runs.len()) else {
         return Err(Error::Other("there is no folder to merge".into()));
     };
     let ids: HashSet<&str> = largest.record().runs.iter().map(|run| run.id.as_str()).collect();
     for folder in folders {
         let (one, all) = (folder.record(), largest.record());
         if one.recipe_text != all.recipe_text || one.kind != all.kind {
-            let problem = format!("holds another sweep ({}) than {} ({})", one.recipe, largest.path().display(), all.recipe);
+            let problem =
+                format!("holds another sweep ({}) than {} ({})", one.recipe, largest.path().display(), all.recipe);
             return Err(refusal(folder.path(), &problem));
         }
         let foreign = one.runs.iter().filter(|run| !ids.contains(run.id.as_str())).count();
@@ -195,7 +200,9 @@ fn difference(one: &Found, other: &Found) -> Result<Option<String>> {
             let numbers = if here.len() + there.len() < 80 { format!("{key}: {there} and {here}") } else { key.into() };
             let sets: Vec<&str> = [other, one]
                 .iter()
-                .filter_map(|copy| copy.summary.as_ref()?.made_by.as_ref().map(|made_by| made_by.instruction_set.as_str()))
+                .filter_map(|copy| {
+                    copy.summary.as_ref()?.made_by.as_ref().map(|made_by| made_by.instruction_set.as_str())
+                })
                 .collect();
             return Ok(Some(format!("{numbers}; made on {}", sets.join(" and "))));
         }
