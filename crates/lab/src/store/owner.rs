@@ -40,12 +40,8 @@ impl Owner {
         let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let task = variable("SLURM_ARRAY_JOB_ID").zip(variable("SLURM_ARRAY_TASK_ID"));
         let job = task.map(|(job, task)| format!("{job}_{task}")).or_else(|| variable("SLURM_JOB_ID"));
-        let mut host = read("/proc/sys/kernel/hostname");
-        if host.is_empty() {
-            host = variable("HOSTNAME").unwrap_or_else(|| "host".into());
-        }
         Owner {
-            host,
+            host: pudica_boolean::atomic::host().into(),
             pid,
             born: born(pid).unwrap_or(0),
             random: format!("{:012x}", RandomState::new().build_hasher().finish() >> 16),
@@ -57,9 +53,7 @@ impl Owner {
 
     /// Its name in files.
     pub fn id(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        let host: String = self.host.chars().take(40).map(plain).collect();
-        format!("{host}-{}-{}", self.pid, self.random)
+        format!("{}-{}-{}", self.host, self.pid, self.random)
     }
 
     /// Whether this process sees the other one among its own.
