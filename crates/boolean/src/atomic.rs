@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lets `write` fill a file under a scratch name beside `path`, syncs it and renames it to `path`, so that a crash leaves the old file
@@ -72,14 +73,24 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links in a row"))
 }
 
-/// `.NAME.PID-COUNTER.scratch`: nobody else's. It is locked while its process lives.
+/// This machine's name, of characters that file names have everywhere; empty where it is not known.
+pub fn host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let told = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        told.unwrap_or_default().trim().chars().take(40).map(plain).collect()
+    })
+}
+
+/// `.NAME.PID-COUNTER@HOST.scratch`: nobody else's. It is locked while its process lives.
 fn create_scratch(path: &Path) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it names no file"))?;
     loop {
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let mut unique = scratch_prefix(name);
-        unique.push(format!("{}-{count}{SCRATCH}", std::process::id()));
+        unique.push(format!("{}-{count}@{}{SCRATCH}", std::process::id(), host()));
         let scratch = path.with_file_name(unique);
         let file = match OpenOptions::new().write(true).create_new(true).open(&scratch) {
             Ok(file) => file,
@@ -104,14 +115,18 @@ fn scratch_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes scratch files of `name` whose process was killed: those that nobody holds a lock on.
+/// Removes scratch files of `name` whose process was killed: those of this machine that nobody holds a lock on. Whether somebody elsewhere
+/// holds one cannot be told on every file system that machines share.
 fn remove_abandoned(folder: &Path, name: &OsStr) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let prefix = scratch_prefix(name);
     for entry in entries.flatten() {
         let found = entry.file_name();
         let bytes = found.as_encoded_bytes();
-        if !bytes.starts_with(prefix.as_encoded_bytes()) || !bytes.ends_with(SCRATCH.as_bytes()) {
+        let of = bytes.strip_prefix(prefix.as_encoded_bytes()).and_then(|rest| rest.strip_suffix(SCRATCH.as_bytes()));
+        let Some(of) = of else { continue };
+        let at = of.iter().rposition(|byte| *byte == b'@');
+        if at.is_some_and(|at| &of[at + 1..] != host().as_bytes()) {
             continue;
         }
         if let Ok(file) = OpenOptions::new().write(true).open(entry.path())
@@ -214,6 +229,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         fs::write(folder.path().join(".a.json.99-0.scratch"), "abandoned").unwrap();
+        fs::write(folder.path().join(format!(".a.json.98-0@{}.scratch", host())), "abandoned here").unwrap();
+        fs::write(folder.path().join(".a.json.98-0@another.scratch"), "of another machine").unwrap();
         fs::write(folder.path().join(".b.json.99-0.scratch"), "of another file").unwrap();
         write_atomically(&path, |outer| {
             outer.write_all(b"outer")?;
@@ -223,6 +240,6 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "outer");
         let mut left = names(folder.path());
         left.sort();
-        assert_eq!(left, [".b.json.99-0.scratch", "a.json"]);
+        assert_eq!(left, [".a.json.98-0@another.scratch", ".b.json.99-0.scratch", "a.json"]);
     }
 }

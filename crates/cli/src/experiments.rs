@@ -4,13 +4,14 @@ use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::signals::stop_on_signals;
+use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
 use clap::Args;
 use pudica_lab::kinds::{KINDS, Kind, SettingDoc};
 use pudica_lab::recipe::{Plot, builtin_names};
 use pudica_lab::store::{SweepFolder, SweepRecord, SweepRun};
-use pudica_lab::{Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, estimate, execute, open};
+use pudica_lab::{Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, Unit, estimate, execute, open};
 use pudica_report::Claim;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -56,6 +57,14 @@ pub struct Run {
     /// Folder for runs and report; by default runs/RECIPE-SCALE, with other settings in its name
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Make only one part of the runs: 3/12 is the third of twelve parts of about equal cost (docs/cluster.md)
+    #[arg(long, value_name = "K/N")]
+    unit: Option<Unit>,
+    /// In a Slurm job: when it is told to end, or fails, ask Slurm to start it again, unless three starts made no progress
+    #[arg(long, requires = "unit")]
+    requeue: bool,
+    #[command(flatten)]
+    slurm: slurm::Options,
     /// Print one JSON object per line for each event
     #[arg(long)]
     json: bool,
@@ -68,7 +77,8 @@ Examples:
   pudica run hahn/length-scaling --device cuda            as many runs at once as fit on an NVIDIA GPU
   pudica run hahn/length-scaling model.d=64 seed=0..10    settings changed, as Hydra users type them
   pudica run vasudeva/mnist --data DIR                    networks on real images; `pudica data fetch` gets them
-  pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first";
+  pudica run my-experiment.toml --out results/mine        your own recipe; `pudica show` explains it first
+  pudica run hahn/tradeoff --out DIR --unit 3/12          one of twelve parts; `pudica merge` joins folders";
 
 /// Write the report of a folder of runs again, finished or not
 ///
@@ -146,7 +156,7 @@ struct What {
     together: Option<u16>,
 }
 
-type Outcome = Result<Ending, Box<dyn Error>>;
+pub(crate) type Outcome = Result<Ending, Box<dyn Error>>;
 
 impl What {
     /// The runs that are meant, and how they share this machine.
@@ -170,6 +180,7 @@ impl What {
             jobs: self.jobs.map(usize::from),
             together: self.together.map(usize::from),
             data,
+            ..pudica_lab::Machine::default()
         };
         machine.check(recipe.kind.name, &recipe.kind.abilities)?;
         Ok((Plan::new(&recipe, &request)?, machine))
@@ -297,15 +308,54 @@ fn words(time: &TimeEstimate) -> String {
 pub fn run(arguments: &Run) -> Outcome {
     let stop = Stop::new();
     stop_on_signals(stop.clone())?;
-    let (plan, machine) = arguments.what.plan()?;
+    let (plan, mut machine) = arguments.what.plan()?;
+    machine.unit = arguments.unit;
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
+    if arguments.slurm.engine.is_some() {
+        return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
+    }
     let progress = Progress::new(arguments.json);
-    let tally = execute(&plan, &folder, &machine, &progress, &stop)?;
+    let task = match arguments.unit.filter(|_| arguments.requeue) {
+        Some(unit) => Some(slurm::Task::start(&folder, unit, &progress)?),
+        None => None,
+    };
+    let observer: &dyn Observer = match &task {
+        Some(task) => task,
+        None => &progress,
+    };
+    let ended = make(&plan, &folder, &machine, observer, &progress, &stop);
+    match task {
+        Some(task) if !matches!(ended, Ok(Ending::Done)) => task.end(ended),
+        _ => ended,
+    }
+}
+
+/// Makes the runs of a plan, or of a part of it, and writes the report once all are there.
+fn make(
+    plan: &Plan,
+    folder: &Path,
+    machine: &pudica_lab::Machine,
+    observer: &dyn Observer,
+    progress: &Progress,
+    stop: &Stop,
+) -> Outcome {
+    let tally = execute(plan, folder, machine, observer, stop)?;
     if tally.stopped && tally.remaining > 0 {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));
         return Ok(Ending::Interrupted);
     }
-    write_report(&folder, &progress, &[])?;
+    if tally.elsewhere > 0 {
+        let (count, folder) = (counted(tally.elsewhere, "run"), folder.display());
+        eprintln!("{count} left to other processes that are making them in this folder: `pudica status {folder}`");
+    }
+    let missing = match machine.unit {
+        Some(_) => SweepFolder::open(folder)?.missing(),
+        None => 0,
+    };
+    match missing {
+        0 => write_report(folder, progress, &[])?,
+        _ => print_part(&tally, missing, folder, progress),
+    }
     match tally.errors.len() {
         0 => Ok(Ending::Done),
         errors => Err(format!(
@@ -318,6 +368,19 @@ pub fn run(arguments: &Run) -> Outcome {
     }
 }
 
+/// What a part of a sweep ends with: the page is for the whole.
+fn print_part(tally: &Tally, missing: usize, folder: &Path, progress: &Progress) {
+    if matches!(progress, Progress::Json) {
+        return; // its last event is the tally
+    }
+    print_tally(tally);
+    println!(
+        "{} of the sweep not here yet; the page is written with the last of them, by `pudica merge`, or now by `pudica report {}`",
+        counted(missing, "run"),
+        folder.display()
+    );
+}
+
 /// Writes a report again.
 pub fn report(arguments: &Report) -> Outcome {
     let Report { x, y, colour, panel, .. } = arguments;
@@ -328,7 +391,8 @@ pub fn report(arguments: &Report) -> Outcome {
     Ok(Ending::Done)
 }
 
-fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
+/// Writes the report of a folder and says what is in it.
+pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
     let report = pudica_report::write_with(folder, plots)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
     report.damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));

@@ -15,9 +15,12 @@ mod experiments;
 mod fetch;
 mod machine;
 mod measure;
+mod merge;
 mod progress;
 mod signals;
+mod slurm;
 mod spectrum;
+mod status;
 mod text;
 
 use clap::{Parser, Subcommand};
@@ -59,7 +62,7 @@ Examples:
 enum Command {
     List(experiments::List),
     Show(experiments::Show),
-    Run(experiments::Run),
+    Run(Box<experiments::Run>),
     Report(experiments::Report),
     Settings(experiments::SettingsOf),
     Bench(bench::Arguments),
@@ -68,7 +71,10 @@ enum Command {
     Construct(construct::Arguments),
     Data(data::Arguments),
     Measure(Box<measure::Arguments>),
+    Merge(merge::Arguments),
     Spectrum(spectrum::Arguments),
+    Status(status::Arguments),
+    Stop(slurm::Stop),
 }
 
 /// How a command ended, when it did not fail.
@@ -115,7 +121,10 @@ fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
         Command::Construct(arguments) => construct::run(&arguments),
         Command::Data(arguments) => data::run(&arguments),
         Command::Measure(arguments) => measure::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Spectrum(arguments) => spectrum::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Stop(arguments) => slurm::stop(&arguments),
     }
 }
 

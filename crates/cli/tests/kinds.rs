@@ -240,6 +240,28 @@ fn no_flag_is_ignored_by_any_kind() {
     }
 }
 
+/// `--unit` is honoured by every kind: two machines make a half each, and `merge` joins them to what one machine makes.
+#[test]
+fn units_of_every_kind_are_made_apart_and_merged_to_the_same_numbers() {
+    let folder = folder();
+    for (kind, ..) in KINDS {
+        let recipe = format!("{kind}.toml");
+        let name = |part: &str| format!("units/{kind}-{part}");
+        printed(folder.path(), &["run", &recipe, "--out", &name("whole")]);
+        for (part, unit) in [("a", "1/2"), ("b", "2/2")] {
+            let said = printed(folder.path(), &["run", &recipe, "--out", &name(part), "--unit", unit]);
+            assert!(said.contains("1 run of the sweep not here yet"), "{kind}: {said}");
+            assert_eq!(numbers(folder.path(), &name(part)).len(), 1, "{kind}");
+            assert!(!folder.path().join(name(part)).join("report.html").exists(), "{kind}: half a page");
+        }
+        let said = printed(folder.path(), &["merge", &name("a"), &name("b"), "--into", &name("both")]);
+        assert!(said.contains("2 runs: ") && said.contains("report.html"), "{kind}: {said}");
+        assert!(numbers(folder.path(), &name("both")) == numbers(folder.path(), &name("whole")), "{kind}");
+    }
+    let sentence = refused(folder.path(), &["run", "spectra.toml", "--out", "none", "--unit", "3/2"]);
+    assert!(sentence.contains("such as 3/12") && !folder.path().join("none").exists(), "{sentence}");
+}
+
 /// What users have stored: a kind's former name still means it.
 #[test]
 fn former_names_of_kinds_are_understood_and_wrong_ones_are_not() {

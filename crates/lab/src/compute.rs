@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
+use crate::units::Unit;
 
 /// The settings under `compute`; on the command line `--device`, `--dtype` and `--reference`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,10 @@ pub struct Machine {
     pub together: Option<usize>,
     /// The folder with the data sets.
     pub data: Option<std::path::PathBuf>,
+    /// Which part of the plan is made here; `None`: all of it.
+    pub unit: Option<Unit>,
+    /// After how long without a sign of life a process that cannot be seen loses its runs to this one; `None`: ten minutes.
+    pub stale_after: Option<std::time::Duration>,
 }
 
 impl Machine {

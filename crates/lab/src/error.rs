@@ -83,6 +83,12 @@ pub enum Error {
     /// Anything else, in one sentence.
     #[error("{0}")]
     Other(String),
+    /// Another process has taken over a run, because this one was silent for long; it must write nothing more of it.
+    #[error("run {run} was taken over by another process, which goes on with it")]
+    TakenOver {
+        /// The run's id.
+        run: String,
+    },
     /// The run was asked to stop; its state is saved.
     #[error("stopped on request; run the same command again to continue")]
     Stopped,

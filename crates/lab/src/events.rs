@@ -111,6 +111,9 @@ pub struct Tally {
     pub skipped: usize,
     /// Not ended yet.
     pub remaining: usize,
+    /// Those of them that other processes are making in the same folder.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub elsewhere: usize,
     /// Whether the sweep was stopped on request.
     pub stopped: bool,
     /// What runs met that are left for the next time.
@@ -118,6 +121,10 @@ pub struct Tally {
     pub errors: Vec<String>,
     /// Wall-clock seconds of this call; in a report, those of all runs.
     pub seconds: f64,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Tally {

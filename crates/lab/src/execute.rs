@@ -4,7 +4,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::compute::Machine;
@@ -15,15 +16,25 @@ use crate::experiment::{Experiment, Lockstep, Teacher, Work};
 use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
 use crate::stop::Stop;
-use crate::store::{Outcome, RunSummary, SweepFolder};
+use crate::store::{
+    Answer, AtWork, BEAT, Claim, Claims, Outcome, Presence, RunAt, RunFolder, RunSummary, STALE_AFTER, Standing,
+    SweepFolder,
+};
 
 /// A pace is told after this time.
 const PACE_AFTER: Duration = Duration::from_secs(2);
 
+/// How far a process is can be read from its folder after this time.
+const FIRST_BEAT: Duration = Duration::from_secs(1);
+
+/// Time between two looks at runs that other processes have.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
 /// Makes all runs of `plan` in `folder`, of whatever kind: runs that may train in lock-step do, and several such groups at a time. Runs that
 /// have ended are not repeated and interrupted ones continue. A run whose loss diverges is marked failed, and one that meets an error is
 /// left for the next time; the sweep goes on. When `stop` is requested, every run in progress saves its state and the tally says what
-/// remains; the same happens before an error of the folder (such as a full disk) is returned.
+/// remains; the same happens before an error of the folder (such as a full disk) is returned. Where the machine has a part of the plan
+/// only ([`Machine::unit`]), the folder's record is that of the whole plan, and everything told and counted is about the part.
 pub fn execute(plan: &Plan, folder: &Path, machine: &Machine, observer: &dyn Observer, stop: &Stop) -> Result<Tally> {
     let experiment = open(plan, machine)?;
     execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)
@@ -66,22 +77,72 @@ pub fn execute_with(
         }
     }
     let mut notices = experiment.notices();
-    let folder = SweepFolder::claim(folder, plan, &machine.program, &mut notices)?;
-    let sweep = Running::new(plan, &folder, experiment, machine, observer, stop, &mut notices)?;
+    let own = match machine.unit {
+        Some(unit) => unit.members(plan, experiment)?,
+        None => vec![true; plan.runs.len()],
+    };
+    let folder = match machine.unit {
+        Some(_) => SweepFolder::announce(folder, plan, &machine.program, &mut notices)?,
+        None => SweepFolder::claim(folder, plan, &machine.program, &mut notices)?,
+    };
+    let report = AtWork {
+        unit: machine.unit.map(|unit| unit.to_string()),
+        program: machine.program.clone(),
+        runs: own.iter().filter(|own| **own).count(),
+        ..AtWork::default()
+    };
+    let presence = Presence::begin(folder.path(), report)?;
+    let made = make_all(experiment, plan, &own, &folder, &presence, machine, observer, stop, notices);
+    presence.end(match &made {
+        Ok(tally) => tally.errors.clone(),
+        Err(error) => vec![error.to_string()],
+    });
+    made
+}
+
+/// Makes the runs that `own` names, in a folder that is there, as a process that has told of itself.
+#[allow(clippy::too_many_arguments)] // all of a sweep, once
+fn make_all(
+    experiment: &dyn Experiment,
+    plan: &Plan,
+    own: &[bool],
+    folder: &SweepFolder,
+    presence: &Presence,
+    machine: &Machine,
+    observer: &dyn Observer,
+    stop: &Stop,
+    mut notices: Vec<String>,
+) -> Result<Tally> {
+    let claims = Claims::new(folder.path(), &presence.owner(), machine.stale_after.unwrap_or(STALE_AFTER))?;
+    let sweep = Running::new(plan, own, folder, &claims, experiment, machine, observer, stop, &mut notices)?;
     observer.notice(&Event::SweepStarted {
         folder: folder.path().into(),
-        runs: plan.runs.len(),
+        runs: sweep.runs,
         finished: sweep.state().summaries.len(),
-        total_steps: sweep.works.iter().map(|work| work.steps).sum(),
+        total_steps: sweep.works.iter().zip(own).filter(|(_, own)| **own).map(|(work, _)| work.steps).sum(),
     });
     notices.into_iter().for_each(|text| observer.notice(&Event::Notice { text }));
-    side_by_side(sweep.jobs, || sweep.work());
+    let (end, ended) = mpsc::channel::<()>();
+    let every = machine.stale_after.map_or(BEAT, |stale_after| BEAT.min(stale_after / 4));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let ended = ended;
+            let mut pause = every.min(FIRST_BEAT);
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
+                sweep.tell(presence);
+                pause = every;
+            }
+        });
+        side_by_side(sweep.jobs, || sweep.work());
+        drop(end);
+    });
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(error) = state.fatal {
         return Err(error);
     }
-    let mut tally = Tally::of(plan.runs.len(), state.summaries.values());
+    let mut tally = Tally::of(sweep.runs, state.summaries.values());
     (tally.stopped, tally.seconds) = (stop.requested(), sweep.start.elapsed().as_secs_f64());
+    tally.elsewhere = state.left_to_others;
     tally.errors = state.errors;
     observer.notice(&Event::SweepEnded(tally.clone()));
     Ok(tally)
@@ -91,6 +152,7 @@ pub fn execute_with(
 struct Running<'a> {
     plan: &'a Plan,
     folder: &'a SweepFolder,
+    claims: &'a Claims,
     experiment: &'a dyn Experiment,
     machine: &'a Machine,
     observer: &'a dyn Observer,
@@ -98,6 +160,8 @@ struct Running<'a> {
     stop: Stop,
     /// Threads, each making a group.
     jobs: usize,
+    /// How many runs are to be made here.
+    runs: usize,
     /// Of each run.
     works: Vec<Work>,
     start: Instant,
@@ -108,6 +172,15 @@ struct Running<'a> {
 struct State {
     /// Runs not begun, in order.
     pending: Vec<Pending>,
+    /// Runs that other processes have, of which it is not known yet whether they live.
+    elsewhere: Vec<Pending>,
+    /// How many runs are left to other processes that live.
+    left_to_others: usize,
+    /// The step that each run in progress is at, and the steps made in this call.
+    steps: HashMap<usize, u64>,
+    steps_made: u64,
+    /// When that was told last, and how many there were.
+    told: (Instant, u64),
     summaries: HashMap<String, RunSummary>,
     /// Work of this call: done by ended runs, done by runs in progress, and in all.
     done: f64,
@@ -123,6 +196,16 @@ struct State {
     errors: Vec<String>,
 }
 
+/// What a thread does next.
+enum Next {
+    /// Make these runs.
+    Group(Vec<Pending>),
+    /// See how it stands with runs that other processes have.
+    Watch,
+    /// Nothing is left to do.
+    Nothing,
+}
+
 /// A run not begun.
 struct Pending {
     /// Its place in the plan.
@@ -134,9 +217,13 @@ struct Pending {
 }
 
 impl<'a> Running<'a> {
+    /// `own` says which runs of the plan are to be made here.
+    #[allow(clippy::too_many_arguments)] // all of a sweep, once
     fn new(
         plan: &'a Plan,
+        own: &[bool],
         folder: &'a SweepFolder,
+        claims: &'a Claims,
         experiment: &'a dyn Experiment,
         machine: &'a Machine,
         observer: &'a dyn Observer,
@@ -148,6 +235,9 @@ impl<'a> Running<'a> {
         let mut works = Vec::new();
         for (index, run) in plan.runs.iter().enumerate() {
             works.push(experiment.work(&run.settings)?);
+            if !own[index] {
+                continue;
+            }
             let folder = folder.run(&run.id);
             if let Some(summary) = folder.summary()? {
                 if let Some(data) = experiment.data(&run.settings) {
@@ -165,12 +255,7 @@ impl<'a> Running<'a> {
                     }
                 }
             }
-            let step = match folder.checkpoint()? {
-                None => 0,
-                Some(checkpoint) => experiment
-                    .step_of(&run.settings, &checkpoint)
-                    .map_err(|error| Error::damaged(&folder.checkpoint_path(), error))?,
-            };
+            let step = step_of(experiment, run, &folder)?;
             let Lockstep { key, most } = experiment.lockstep(&run.settings)?;
             let most = machine.together.map_or(most, |asked| asked.min(most));
             pending.push(Pending { index, lockstep: (key, step), most });
@@ -178,6 +263,11 @@ impl<'a> Running<'a> {
         let total = pending.iter().map(|run| works[run.index].total()).sum();
         let state = State {
             pending,
+            elsewhere: Vec::new(),
+            left_to_others: 0,
+            steps: HashMap::new(),
+            steps_made: 0,
+            told: (Instant::now(), 0),
             summaries,
             done: 0.0,
             in_progress: HashMap::new(),
@@ -190,11 +280,13 @@ impl<'a> Running<'a> {
         Ok(Running {
             plan,
             folder,
+            claims,
             experiment,
             machine,
             observer,
             stop: user_stop.child(),
             jobs: jobs(plan, machine, experiment),
+            runs: own.iter().filter(|own| **own).count(),
             works,
             start: Instant::now(),
             state: Mutex::new(state),
@@ -210,24 +302,112 @@ impl<'a> Running<'a> {
     /// What each thread does: take runs that can begin together, make them, until none is left.
     fn work(&self) {
         loop {
-            let group = self.take();
-            if group.is_empty() {
-                return;
-            }
+            let group = match self.take() {
+                Next::Group(group) => group,
+                Next::Watch => {
+                    self.watch();
+                    continue;
+                }
+                Next::Nothing => return,
+            };
+            let places: Vec<usize> = group.iter().map(|run| run.index).collect();
             // A bug in one group must not leave the other threads waiting for it.
-            let made = catch_unwind(AssertUnwindSafe(|| self.make(&group)));
+            let made = catch_unwind(AssertUnwindSafe(|| self.claim(group).and_then(|claimed| self.make(claimed))));
             let made = made.unwrap_or_else(|panic| Err(Error::Other(format!("met a bug: {}", words(panic.as_ref())))));
-            self.state().in_progress.retain(|index, _| !group.contains(index));
+            let mut state = self.state();
+            state.in_progress.retain(|index, _| !places.contains(index));
+            state.steps.retain(|index, _| !places.contains(index));
+            drop(state);
             match made {
                 Ok(()) | Err(Error::Stopped) => {}
                 Err(error @ (Error::Io { .. } | Error::Folder { .. } | Error::Damaged { .. })) => {
                     self.state().fatal.get_or_insert(error);
                     self.stop.request();
                 }
-                Err(error) => self.leave(&group, &error),
+                Err(error @ Error::TakenOver { .. }) => {
+                    self.observer.notice(&Event::Notice { text: error.to_string() })
+                }
+                Err(error) => self.leave(&places, &error),
             }
             self.changed.notify_all();
         }
+    }
+
+    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, and what one has
+    /// brought further goes back among the runs not begun, to find fellows at its step.
+    fn claim(&self, group: Vec<Pending>) -> Result<Vec<(usize, Arc<Claim>)>> {
+        let ids: Vec<&str> = group.iter().map(|run| self.plan.runs[run.index].id.as_str()).collect();
+        let answers = self.claims.ask(&ids)?;
+        let mut ours = Vec::new();
+        for (mut pending, answer) in group.into_iter().zip(answers) {
+            let index = pending.index;
+            let run = &self.plan.runs[index];
+            let claim = match answer {
+                Answer::Ours(claim) => claim,
+                Answer::Theirs(standing) => {
+                    let mut state = self.state();
+                    state.in_progress.remove(&index);
+                    match standing {
+                        Standing::AtWork => state.left_to_others += 1,
+                        Standing::Unknown | Standing::Gone => state.elsewhere.push(pending),
+                    }
+                    continue;
+                }
+            };
+            let folder = self.folder.run(&run.id);
+            let summary = folder.summary()?;
+            let step = if summary.is_none() { step_of(self.experiment, run, &folder)? } else { 0 };
+            let mut state = self.state();
+            if let Some(summary) = summary {
+                state.in_progress.remove(&index);
+                state.total -= self.works[index].total();
+                state.summaries.insert(run.id.clone(), summary);
+            } else if step != pending.lockstep.1 {
+                state.in_progress.remove(&index);
+                pending.lockstep.1 = step;
+                state.pending.push(pending);
+            } else {
+                ours.push((index, Arc::new(claim)));
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Waits a little, then has another look at runs that other processes had.
+    fn watch(&self) {
+        let pause = self.machine.stale_after.map_or(WATCH_EVERY, |stale_after| WATCH_EVERY.min(stale_after / 4));
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !self.stop.requested() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let mut state = self.state();
+        let aside = std::mem::take(&mut state.elsewhere);
+        state.pending.extend(aside);
+    }
+
+    /// Tells other processes and `pudica status` how far this one is.
+    fn tell(&self, presence: &Presence) {
+        let mut state = self.state();
+        // The pace counts from the first progress, not from the first time that somebody asks.
+        let (done, seconds_left) = if state.begun.is_some() { self.how_far(&mut state) } else { (0.0, None) };
+        let (then, before) = state.told;
+        state.told = (Instant::now(), state.steps_made);
+        let steps_per_second = (state.steps_made - before) as f64 / then.elapsed().as_secs_f64().max(1e-3);
+        let mut at: Vec<usize> = state.in_progress.keys().copied().collect();
+        at.sort_unstable();
+        let run_at = |index: &usize| {
+            let (run, work) = self.run(*index);
+            let step = state.steps.get(index).copied().unwrap_or(0);
+            RunAt { id: run.id.clone(), label: run.label.clone(), step, steps: work.steps }
+        };
+        let at: Vec<RunAt> = at.iter().map(run_at).collect();
+        let ended = state.summaries.len();
+        drop(state);
+        presence.tell(|report| {
+            report.seconds = self.start.elapsed().as_secs_f64();
+            (report.ended, report.at) = (ended, at);
+            (report.done, report.seconds_left, report.steps_per_second) = (done, seconds_left, steps_per_second);
+        });
     }
 
     /// Leaves the runs of a group that met an error for the next time.
@@ -240,12 +420,11 @@ impl<'a> Running<'a> {
     }
 
     /// The next run whose teacher, if it has one, has ended, with as many as may train together with it; waits for one if need be.
-    /// Empty: nothing is left to do.
-    fn take(&self) -> Vec<usize> {
+    fn take(&self) -> Next {
         let mut state = self.state();
         loop {
-            if self.stop.requested() || state.pending.is_empty() {
-                return Vec::new();
+            if self.stop.requested() || (state.pending.is_empty() && state.elsewhere.is_empty()) {
+                return Next::Nothing;
             }
             let ready = |run: &&Pending| {
                 let teacher = self.plan.runs[run.index].depends_on(self.plan.kind());
@@ -255,12 +434,15 @@ impl<'a> Running<'a> {
                 let fellows = state.pending.iter().filter(ready).filter(|run| run.lockstep == first.lockstep);
                 let mut group: Vec<usize> = fellows.map(|run| run.index).collect();
                 group.truncate(group_size(group.len(), first.most, self.jobs));
-                state.pending.retain(|run| !group.contains(&run.index));
                 state.in_progress.extend(group.iter().map(|index| (*index, 0.0)));
-                return group;
+                let taken = state.pending.extract_if(.., |run| group.contains(&run.index)).collect();
+                return Next::Group(taken);
+            }
+            if !state.elsewhere.is_empty() {
+                return Next::Watch;
             }
             if state.in_progress.is_empty() {
-                return Vec::new(); // their teachers met an error: they wait for the next time, too
+                return Next::Nothing; // their teachers met an error: they wait for the next time, too
             }
             state = self
                 .changed
@@ -271,24 +453,24 @@ impl<'a> Running<'a> {
     }
 
     /// Makes runs together.
-    fn make(&self, group: &[usize]) -> Result<()> {
+    fn make(&self, group: Vec<(usize, Arc<Claim>)>) -> Result<()> {
         let mut assignments = Vec::new();
         let mut indices = Vec::new();
-        for index in group {
-            let run = &self.plan.runs[*index];
-            let folder = self.folder.run(&run.id);
+        for (index, claim) in group {
+            let run = &self.plan.runs[index];
+            let folder = self.folder.run(&run.id).under(claim);
             let teacher = match run.depends_on(self.plan.kind()).map(|id| self.teacher(&id)).transpose() {
                 Ok(teacher) => teacher,
                 Err(problem) => {
                     let summary = RunSummary::skipped(&run.id, problem);
                     folder.create(&run.settings)?;
                     folder.finish(&summary)?;
-                    self.ended(*index, summary);
+                    self.ended(index, summary);
                     continue;
                 }
             };
-            assignments.push(Assignment { run, teacher, folder, work: self.works[*index] });
-            indices.push(*index);
+            assignments.push(Assignment { run, teacher, folder, work: self.works[index] });
+            indices.push(index);
         }
         if assignments.is_empty() {
             return Ok(());
@@ -322,6 +504,7 @@ impl<'a> Running<'a> {
         let mut state = self.state();
         state.total -= before;
         state.before.insert(index, before);
+        state.steps.insert(index, from_step);
         drop(state);
         self.observer.notice(&Event::RunStarted { id: run.id.clone(), label: run.label.clone(), from_step });
     }
@@ -331,6 +514,8 @@ impl<'a> Running<'a> {
         let mut state = self.state();
         let before = state.before.get(&index).copied().unwrap_or(0.0);
         state.in_progress.insert(index, work - before);
+        let last = state.steps.insert(index, step).unwrap_or(step);
+        state.steps_made += step.saturating_sub(last);
         let (done, seconds_left) = self.how_far(&mut state);
         drop(state);
         let (id, label, steps) = (run.id.clone(), run.label.clone(), all.steps);
@@ -355,7 +540,7 @@ impl<'a> Running<'a> {
             problem: summary.problem,
             seconds: summary.seconds,
             ended,
-            runs: self.plan.runs.len(),
+            runs: self.runs,
             done,
             seconds_left,
         });
@@ -370,6 +555,12 @@ impl<'a> Running<'a> {
         let seconds_left = (state.total - done).max(0.0) / pace;
         (fraction, (begun.elapsed() >= PACE_AFTER && seconds_left.is_finite()).then_some(seconds_left))
     }
+}
+
+/// The step that a run is at.
+fn step_of(experiment: &dyn Experiment, run: &PlannedRun, folder: &RunFolder) -> Result<u64> {
+    let Some(checkpoint) = folder.checkpoint()? else { return Ok(0) };
+    experiment.step_of(&run.settings, &checkpoint).map_err(|error| Error::damaged(&folder.checkpoint_path(), error))
 }
 
 /// What a panic said.

@@ -6,6 +6,7 @@
 //! - [`plan`]: the ordered list of runs a recipe means.
 //! - [`execute()`]: makes the runs of a plan of any kind, in lock-step where they may train together, telling [`Event`]s; running again
 //!   continues. What it needs of a kind is an [`experiment::Experiment`].
+//! - [`parts`]: a plan cut for several machines, each of which makes its [`Unit`].
 //! - [`store`]: runs as folders; [`write_results`]: sweeps as tables; [`Table`]: any table as CSV and Parquet.
 
 mod clock;
@@ -25,6 +26,7 @@ pub mod settings;
 mod stop;
 pub mod store;
 mod trained;
+mod units;
 
 pub use compute::{Abilities, Compute, Machine};
 pub use error::{Error, Result};
@@ -39,3 +41,4 @@ pub use settings::Settings;
 pub use stop::{Progress, Stop};
 pub use store::{Outcome, RunSummary, SweepFolder};
 pub use trained::{Trained, trained_network};
+pub use units::{Unit, parts};

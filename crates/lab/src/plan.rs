@@ -150,7 +150,7 @@ impl PlannedRun {
 }
 
 /// An argument as a shell takes it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-=,:/+%@".contains(c);
     if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! DIR/sweep.json                 what was asked for: recipe, scale, overrides, the ids and labels of all runs
-//! DIR/.lock                      held while a process works here
+//! DIR/.lock                      held while a process makes the whole sweep here
+//! DIR/.work/                     who is at work here and how far (one file per process), and who makes which run
 //! DIR/runs/<id>/config.json      the run's settings, complete
 //!               data.json        where a data set was read: how much of it was found
 //!               metrics.jsonl    one line for each logged step
@@ -14,14 +15,26 @@
 //! Every file is written under a scratch name, synced to the disk and renamed, so that a crash leaves the old file or the
 //! new one, never half of one. Only metrics.jsonl grows in place; what is in it beyond the checkpoint is dropped on resuming.
 
+mod at_work;
 mod atomic;
+mod claim;
+mod merge;
+mod owner;
 mod run;
+mod status;
 mod sweep;
 mod take_over;
 
+pub use at_work::{AtWork, RunAt};
 pub use atomic::{read_json, write_atomically, write_bytes, write_json};
+pub use merge::{Merged, merge};
+pub use owner::Owner;
 pub use run::{MadeBy, Outcome, RunFolder, RunSummary};
+pub use status::{Failure, Status};
 pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun, lock};
+
+pub(crate) use at_work::{BEAT, Presence};
+pub(crate) use claim::{Answer, Claim, Claims, STALE_AFTER, Standing};
 
 use std::path::Path;
 

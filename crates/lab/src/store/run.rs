@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::atomic::{read_json, write_bytes, write_json};
-use super::{FORMAT, check_format};
+use super::{Claim, FORMAT, check_format};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
@@ -113,12 +114,24 @@ impl RunSummary {
 #[derive(Clone, Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// The right to write here, where several processes might: looked at before each write.
+    claim: Option<Arc<Claim>>,
 }
 
 impl RunFolder {
     /// The folder at `path`, which need not exist yet.
     pub fn new(path: PathBuf) -> Self {
-        RunFolder { path }
+        RunFolder { path, claim: None }
+    }
+
+    /// The same folder, written only while this claim stands.
+    pub(crate) fn under(self, claim: Arc<Claim>) -> RunFolder {
+        RunFolder { claim: Some(claim), ..self }
+    }
+
+    /// An error if another process has taken the run over.
+    fn check_claim(&self) -> Result<()> {
+        self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
 
     /// Where it is.
@@ -128,6 +141,7 @@ impl RunFolder {
 
     /// Makes the folder and stores the run's settings in it.
     pub fn create(&self, settings: &Settings) -> Result<()> {
+        self.check_claim()?;
         std::fs::create_dir_all(&self.path).map_err(Error::io("create", &self.path))?;
         write_json(&self.config_path(), settings.tree())
     }
@@ -176,6 +190,11 @@ impl RunFolder {
         Ok(summary)
     }
 
+    /// Whether there is an outcome; it is not read.
+    pub fn has_ended(&self) -> bool {
+        self.summary_path().is_file()
+    }
+
     /// Gives a finished run of format 1 its place under another id; done again after an interruption, it ends the same.
     pub(super) fn take_over(&self, from: &RunFolder, id: &str, settings: &Settings) -> Result<()> {
         if from.path.exists() {
@@ -192,6 +211,7 @@ impl RunFolder {
     /// Drops a run's state and outcome, so that it begins again; whether there was any. The outcome goes first: without it the run is
     /// unfinished, whatever else is left.
     pub(crate) fn forget(&self) -> Result<bool> {
+        self.check_claim()?;
         let summary = remove(&self.summary_path())?;
         let checkpoint = remove(&self.checkpoint_path())?;
         Ok(remove(&self.metrics_path())? || checkpoint || summary)
@@ -199,6 +219,7 @@ impl RunFolder {
 
     /// Stores the outcome; the checkpoint is no longer needed then.
     pub fn finish(&self, summary: &RunSummary) -> Result<()> {
+        self.check_claim()?;
         let weights_bytes = std::fs::metadata(self.weights_path()).map_or(0, |weights| weights.len());
         let files = Files { metrics_lines: self.metrics()?.len() as u64, weights_bytes };
         write_json(&self.summary_path(), &RunSummary { files: Some(files), ..summary.clone() })?;
@@ -236,6 +257,7 @@ impl RunFolder {
 
     /// Stores the trained network.
     pub fn save_weights(&self, bytes: &[u8]) -> Result<()> {
+        self.check_claim()?;
         write_bytes(&self.weights_path(), bytes)
     }
 
@@ -256,6 +278,7 @@ impl RunFolder {
 
     /// Replaces the checkpoint. All metrics logged so far reach the disk first.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<()> {
+        self.check_claim()?;
         let metrics = self.metrics_path();
         if let Ok(file) = OpenOptions::new().append(true).open(&metrics) {
             file.sync_all().map_err(Error::io("write", &metrics))?;
@@ -269,6 +292,7 @@ impl RunFolder {
 
     /// Adds one line to the metrics.
     pub fn log(&self, line: &Map<String, Value>) -> Result<()> {
+        self.check_claim()?;
         let path = self.metrics_path();
         let mut text = serde_json::to_string(line).map_err(|error| Error::damaged(&path, error))?;
         text.push('\n');
@@ -288,6 +312,7 @@ impl RunFolder {
 
     /// Drops what was logged after `step`, which a resumed run logs again; returns the lines kept.
     pub fn rewind_metrics(&self, step: u64) -> Result<Vec<Map<String, Value>>> {
+        self.check_claim()?;
         let mut kept = self.metrics()?;
         kept.retain(|line| line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step));
         let mut text = String::new();

@@ -110,9 +110,19 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes. A folder that holds runs which are not of
-    /// this plan is refused: its report would be replaced. `notices` gets what the user should know.
+    /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes that make the whole of it. A folder that
+    /// holds runs which are not of this plan is refused: its report would be replaced. `notices` gets what the user should know.
     pub fn claim(path: &Path, plan: &Plan, program: &str, notices: &mut Vec<String>) -> Result<SweepFolder> {
+        SweepFolder::begin(path, plan, program, true, notices)
+    }
+
+    /// [`SweepFolder::claim`] for one of several processes that make parts of it in this folder: there is no lock, runs are claimed one
+    /// by one.
+    pub fn announce(path: &Path, plan: &Plan, program: &str, notices: &mut Vec<String>) -> Result<SweepFolder> {
+        SweepFolder::begin(path, plan, program, false, notices)
+    }
+
+    fn begin(path: &Path, plan: &Plan, program: &str, alone: bool, notices: &mut Vec<String>) -> Result<SweepFolder> {
         let old = read_record(path)?;
         if let Some(old) = &old {
             check_owner(path, old, plan)?;
@@ -121,8 +131,9 @@ impl SweepFolder {
             return Err(Error::Folder { path: path.into(), problem: problem.into() });
         }
         std::fs::create_dir_all(path.join("runs")).map_err(Error::io("create", path))?;
-        let lock = lock(path)?;
-        if old.is_some_and(|old| old.format < FORMAT) {
+        let is_old = old.as_ref().is_some_and(|old| old.format < FORMAT);
+        let lock = if alone || is_old { Some(lock(path)?) } else { None };
+        if is_old {
             take_over::take_over(path, plan, notices)?;
         }
         let record = SweepRecord {
@@ -150,8 +161,10 @@ impl SweepFolder {
                 })
                 .collect(),
         };
-        write_json(&path.join("sweep.json"), &record)?;
-        Ok(SweepFolder { path: path.into(), record, _lock: Some(lock) })
+        if old.as_ref() != Some(&record) {
+            write_json(&path.join("sweep.json"), &record)?;
+        }
+        Ok(SweepFolder { path: path.into(), record, _lock: lock.filter(|_| alone) })
     }
 
     /// Opens a sweep folder for reading, finished or not.
@@ -183,6 +196,11 @@ impl SweepFolder {
         RunFolder::new(self.path.join("runs").join(id))
     }
 
+    /// How many of its runs have not ended.
+    pub fn missing(&self) -> usize {
+        self.record.runs.iter().filter(|run| !self.run(&run.id).has_ended()).count()
+    }
+
     /// All runs that have at least begun, in the order of the sweep, each under its true identity.
     pub fn runs(&self) -> Result<Vec<SweepRun>> {
         let kind = Kind::find(&self.record.kind)?;
@@ -212,7 +230,7 @@ impl SweepFolder {
 }
 
 /// Refuses settings that are not those of the run in whose folder they lie.
-fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
+pub(super) fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
     match kind.id(&settings) {
         Ok(found) if found == id => Ok(settings),
         Ok(found) => {

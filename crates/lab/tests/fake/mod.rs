@@ -1,4 +1,5 @@
 //! A cheap stand-in for networks: a number that shrinks step by step, with noise named by the run and the step.
+#![allow(dead_code)] // each test file uses its own part
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,0 +1,199 @@
+//! `pudica run --engine slurm` and `pudica stop`: a sweep as one job array. Slurm schedules, throttles and requeues; each task is
+//! `pudica run ... --unit K/N` in the same folder.
+
+mod defaults;
+mod jobs;
+mod script;
+mod task;
+
+pub use task::Task;
+
+use crate::Ending;
+use crate::experiments::Outcome;
+use crate::text::{counted, seconds};
+use clap::{Args, ValueEnum};
+use jobs::{Jobs, Submitted};
+use pudica_lab::store::RunFolder;
+use pudica_lab::{Machine, Plan, SweepFolder, estimate, open};
+use script::{Script, TimeLimit};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Where the runs are made.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Engine {
+    /// As jobs of a Slurm cluster
+    Slurm,
+}
+
+/// How a sweep becomes jobs. Each can also stand in ~/.config/pudica/slurm.toml, under the same name.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "On a cluster (docs/cluster.md)")]
+pub struct Options {
+    /// Submit the runs as one Slurm job array, and return at once
+    #[arg(long, value_enum, conflicts_with_all = ["unit", "requeue"])]
+    pub engine: Option<Engine>,
+    /// The partition
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    pub partition: Option<String>,
+    /// The account
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    pub account: Option<String>,
+    /// GPUs per task, as sbatch takes them: 1, or h100:1
+    #[arg(long, value_name = "GPUS", requires = "engine")]
+    pub gpus: Option<String>,
+    /// CPU cores per task
+    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: Option<u32>,
+    /// Memory per task, such as 16G
+    #[arg(long, value_name = "SIZE", requires = "engine")]
+    pub mem: Option<String>,
+    /// Time limit per task, such as 2:00:00; a task that needs more is saved, requeued and goes on
+    #[arg(long, value_name = "TIME", requires = "engine")]
+    pub time: Option<String>,
+    /// Tasks at work at the same time, at most
+    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u32).range(1..))]
+    pub at_once: Option<u32>,
+    /// Further options for sbatch, such as "--qos=long --constraint=a100"
+    #[arg(long, value_name = "OPTIONS", requires = "engine", allow_hyphen_values = true)]
+    pub sbatch: Option<String>,
+    /// A shell command before pudica starts, such as "module load cuda"
+    #[arg(long, value_name = "COMMAND", requires = "engine")]
+    pub setup: Option<String>,
+    /// Print the job scripts; submit nothing, write nothing
+    #[arg(long, requires = "engine")]
+    pub dry_run: bool,
+}
+
+/// Parts where nothing says how many.
+const DEFAULT_PARTS: usize = 8;
+
+/// A part takes about this fraction of the time limit, so that little waits for the last one.
+const FRACTION_OF_LIMIT: f64 = 0.25;
+
+/// Submits what is left of a sweep.
+pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, is_json: bool) -> Outcome {
+    let options = defaults::filled_in(options)?;
+    let limit = options.time.as_deref().map(str::parse::<TimeLimit>).transpose()?;
+    let most = jobs::most_tasks(options.dry_run)?;
+    // On a login node there is no GPU: what needs one is found out by the tasks.
+    let here = plan.runs.iter().all(|run| run.settings.compute().is_some_and(|compute| compute.device == "cpu"));
+    let experiment = if here { Some(open(plan, machine)?) } else { None };
+    let folder = absolute(folder)?;
+    let mut jobs = Jobs::read(&folder)?;
+    let parts = match jobs.parts {
+        0 => {
+            let by_time = match (&experiment, limit) {
+                (Some(experiment), Some(limit)) => {
+                    let time = estimate(plan, experiment.as_ref(), machine)?;
+                    (time.seconds / (FRACTION_OF_LIMIT * limit.seconds())).ceil() as usize
+                }
+                (_, Some(_)) => 1, // not known here, and the runs of a GPU go together
+                (_, None) => DEFAULT_PARTS,
+            };
+            by_time.max(options.at_once.map_or(DEFAULT_PARTS, |count| count as usize))
+        }
+        parts => parts,
+    };
+    let parts = parts.clamp(1, plan.runs.len().clamp(1, most));
+    let queued = jobs.queued()?;
+    let mut is_left = vec![experiment.is_none(); parts]; // not known here: a task with nothing to do ends at once
+    if let Some(experiment) = &experiment {
+        for (run, part) in plan.runs.iter().zip(pudica_lab::parts(plan, experiment.as_ref(), parts)?) {
+            is_left[part] |= !RunFolder::new(folder.join("runs").join(&run.id)).has_ended();
+        }
+    }
+    let left: Vec<usize> = (1..=parts).filter(|part| is_left[part - 1] && !queued.contains(part)).collect();
+    let missing = SweepFolder::open(&folder).map_or(plan.runs.len(), |sweep| sweep.missing());
+    if missing == 0 || left.is_empty() {
+        if is_json {
+            println!("{}", json!({"event": "nothing_to_submit", "folder": folder, "missing": missing}));
+            return Ok(Ending::Done);
+        }
+        let why = if missing == 0 { "all its runs are there" } else { "all that is left is in Slurm's queue" };
+        println!("nothing to submit: {why}; `pudica status {}` tells how it stands", folder.display());
+        return Ok(Ending::Done);
+    }
+    let script = Script { options: &options, limit, plan, machine, folder: &folder, parts };
+    let (task, report) = (script.task(&left)?, script.report()?);
+    if options.dry_run && is_json {
+        println!("{}", json!({"event": "dry_run", "folder": folder, "task": task, "report": report}));
+        return Ok(Ending::Done);
+    }
+    if options.dry_run {
+        println!("# {}/slurm/task.sh\n{task}\n# {}/slurm/report.sh\n{report}", folder.display(), folder.display());
+        return Ok(Ending::Done);
+    }
+    let mut notices = Vec::new();
+    SweepFolder::announce(&folder, plan, &machine.program, &mut notices)?;
+    notices.iter().for_each(|text| eprintln!("{text}"));
+    task::forget_failures(&folder)?;
+    let array = jobs::sbatch(&folder, "task.sh", &task, &[])?;
+    let after = format!("--dependency=afterany:{array}");
+    let last = jobs::sbatch(&folder, "report.sh", &report, &[&after]);
+    jobs.parts = parts;
+    jobs.submitted.push(Submitted { array: array.clone(), report: last.as_ref().ok().cloned(), parts: left.clone() });
+    jobs.write(&folder)?;
+    if is_json {
+        let report = last.as_ref().ok();
+        println!(
+            "{}",
+            json!({"event": "submitted", "folder": folder, "job": array, "report": report, "parts": left, "runs": missing})
+        );
+        return last.map(|_| Ending::Done);
+    }
+    let at_once = options.at_once.map_or(String::new(), |count| format!(", {count} at once"));
+    println!(
+        "submitted: job {array}, {} for {}{at_once}{}",
+        counted(left.len(), "task"),
+        counted(missing, "run"),
+        last.as_ref().map_or(String::new(), |job| format!(", and job {job} for the report"))
+    );
+    println!("  pudica status {}    how far it is, with --watch again and again", folder.display());
+    println!("  pudica stop {}      ends it; the same command goes on with what is left", folder.display());
+    println!("  {}/slurm/           the tasks' logs", folder.display());
+    if let Some(limit) = limit {
+        println!("A task that reaches the time limit ({}) saves, is requeued and goes on.", seconds(limit.seconds()));
+    }
+    last.map(|_| Ending::Done)
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let folder = std::path::absolute(folder)?;
+    match folder.to_str() {
+        Some(text) if !text.contains(['\n', '"', '\\']) => Ok(folder),
+        _ => Err(format!("{}: Slurm cannot take such a folder's name; choose another --out", folder.display()).into()),
+    }
+}
+
+/// Cancel the jobs of a sweep; what they have made stays, and running its command again goes on
+#[derive(Args)]
+pub struct Stop {
+    /// A folder that `pudica run --engine slurm` writes
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Cancels the jobs of a sweep that are still in the queue.
+pub fn stop(arguments: &Stop) -> Outcome {
+    let jobs = Jobs::read(&arguments.folder)?;
+    if jobs.submitted.is_empty() {
+        let problem = "no jobs were submitted for this folder; a process that runs here ends by Ctrl-C or SIGTERM";
+        return Err(format!("{}: {problem}", arguments.folder.display()).into());
+    }
+    let ids = jobs.living()?;
+    if ids.is_empty() {
+        println!("none of its jobs is in Slurm's queue any more");
+        return Ok(Ending::Done);
+    }
+    jobs::cancel(&ids)?;
+    println!("cancelled: {}", ids.join(", "));
+    Ok(Ending::Done)
+}
+
+/// What Slurm says about the jobs of a folder, in words; nothing where there are none or it does not answer.
+pub fn in_queue(folder: &Path) -> Option<String> {
+    let states = Jobs::read(folder).ok()?.states();
+    let counts: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", state.to_lowercase())).collect();
+    (!counts.is_empty()).then(|| format!("{} (as Slurm says)", counts.join(", ")))
+}
