@@ -39,6 +39,10 @@ fn paper_scale_is_the_published_number_of_runs() {
         ("hahn/random-initialization", (4 + 4 + 1) * 9 * 20 + 5 * 5 * 20 + 5 * 3 * 10 + 5 * 20 + 3 * 2 * 3),
         // ours: three functions and five networks, random functions with two kinds of unseen strings
         ("hahn/degree-bias", 3 * 5 * 5 + 2 * 5 * 5 * 2),
+        // ours: four constructions, fifteen lengths, seven sizes of noise, ten seeds
+        ("hahn/noise-lengths", 4 * 15 * 7 * 10),
+        // ours: four kinds of positions and an LSTM on three functions
+        ("hahn/length-generalization", 5 * 3 * 10),
     ];
     assert_eq!(published.map(|(name, _)| name).to_vec(), boolean_names());
     for (name, runs) in published {

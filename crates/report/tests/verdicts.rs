@@ -231,7 +231,7 @@ fn random_networks_decide_which_are_less_sensitive() {
     assert_eq!(lower.decision, Decision::Agrees, "{lower:?}");
     assert!(lower.statistic.contains("LSTM minus transformer, n up to 20, 0.8"), "{}", lower.statistic);
     // No network of ten bits is above, but eight of each of four depths are too few to say that fewer than 5 % are.
-    let small = claim(&report, "do fewer than 5 % of random transformers");
+    let small = claim(&report, "fewer than 5 % of random transformers");
     assert_eq!((small.decision, small.runs), (Decision::CannotTell, 32), "{small:?}");
     // 1 is below a quarter of eight bits: eight networks with 40 neighbours each.
     let most = claim(&report, "do most neighbours of transformers that compute PARITY");

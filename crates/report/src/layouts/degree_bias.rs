@@ -14,7 +14,7 @@ use crate::run::Run;
 use crate::sweep::{Sweep, different};
 
 const UNSEEN: &str = "Where networks that fit all strings they saw are on those they did not: 0 is the min-degree interpolator, 1 is the target \
-    (the foot of the perpendicular on the line through both). f_{1} to f_{3} are Abbe et al.'s; random: random functions, with the strings unseen where \
+    (the foot of the perpendicular on the line through both). f1 to f3 are Abbe et al.'s; random: random functions, with the strings unseen where \
     a formula is true, or so many at random. Each run a small point, means large with 95 % intervals.";
 const LEARNT: &str = "Abbe et al. (2023): transformers, random features and diagonal linear networks learn the min-degree interpolator of \
     what they saw, not the target; networks with large learning rates or in the mean-field regime a leaky one.";
@@ -47,11 +47,8 @@ impl<'a> Problem<'a> {
 }
 
 /// The functions of Figure 1 of Abbe et al. and the strings they leave out.
-const PUBLISHED: [(&str, &str, &str); 3] = [
-    ("triangle", "kparity:3", "f_{1}"),
-    ("kparity:2", "expr:x1 & x2", "f_{2}"),
-    ("cyclic:3", "expr:x1 & x2 & x3", "f_{3}"),
-];
+const PUBLISHED: [(&str, &str, &str); 3] =
+    [("triangle", "kparity:3", "f1"), ("kparity:2", "expr:x1 & x2", "f2"), ("cyclic:3", "expr:x1 & x2 & x3", "f3")];
 
 /// What a run learns, for people, and whether that is published.
 fn title(run: &Run) -> (String, bool) {
@@ -201,8 +198,7 @@ fn eq_17(problems: &[Problem], kind: &str) -> Figure {
         let mut marks = Vec::new();
         for degree in 1..=n {
             let points = curve(&runs, &format!("degrees.{degree}")).into_iter();
-            let points =
-                points.map(|(step, weight)| (step, degree as f64 * weight.mean, format!("{degree} d_{{{degree}}}")));
+            let points = points.map(|(step, weight)| (step, degree as f64 * weight.mean, format!("degree {degree}")));
             let colour = viridis((degree as f64 - 1.0) / (most - 1.0).max(1.0));
             marks.push(Mark::line(points, Style::line(&colour)));
         }
@@ -344,7 +340,7 @@ fn low_degree(problems: &[Problem]) -> Claim {
         let fall = |run: &&Run| Some(target_sensitivity(run)? - run.value("average_sensitivity_real")?);
         let falls = mean(&own.iter().filter_map(fall).collect::<Vec<_>>());
         parts.above(
-            &format!("{}: as_{{n}} of the target minus that of the network,", problem.title),
+            &format!("{}: average sensitivity of the target minus that of the network,", problem.title),
             falls.as_ref().and_then(crate::claims::single),
         );
         runs += own.len();
