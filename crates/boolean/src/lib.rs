@@ -41,6 +41,7 @@ pub mod files;
 mod formula;
 pub mod function;
 pub mod given;
+pub mod interpolator;
 mod lanes;
 mod largest;
 pub mod linear_threshold;
@@ -65,6 +66,7 @@ pub use error::{Error, Result, did_you_mean, nearest, shortened, shortened_lines
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use given::Given;
+pub use interpolator::min_degree_interpolator;
 pub use named::{Function, Named};
 pub use properties::{NormalForm, Properties};
 pub use sensitivity::{SensitivityProfile, flip_counts, sensitivity_profile};

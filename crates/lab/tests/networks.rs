@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{numbers, plan, plan_of, runs};
-use pudica_lab::store::SweepRun;
-use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
+use pudica_lab::store::{RunFolder, SweepRun};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, Trained, execute, trained_network};
 
 const TINY: &str = "
 title = 'tiny'
@@ -34,29 +34,35 @@ fn run_together(together: usize, plan: &Plan, folder: &Path, jobs: usize, stop: 
     execute(plan, folder, &machine, &|_: &Event| {}, stop).unwrap()
 }
 
-#[test]
-fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
-    let plan = plan(TINY, &["track.every=20"]);
-    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
-    let mut wait = Duration::from_millis(5);
-    let mut calls = 0;
-    loop {
+/// Runs a sweep again and again, each time stopped a little later, until it is finished: how often.
+fn interrupted(first: Duration, run: impl Fn(usize, &Stop) -> Tally) -> usize {
+    // Longer and longer, so that a slow machine finishes too.
+    let mut wait = first;
+    for call in 0.. {
         let stop = Stop::new();
         let tally = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(wait);
                 stop.request();
             });
-            run_together(if calls % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, &stop)
+            run(call, &stop)
         });
-        calls += 1;
-        // Longer and longer, so that a slow machine finishes too.
         wait = wait.mul_f64(1.3);
         if tally.remaining == 0 {
-            break;
+            return call + 1;
         }
     }
+    unreachable!("a sweep ends")
+}
+
+#[test]
+fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
+    let plan = plan(TINY, &["track.every=20"]);
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
+    let calls = interrupted(Duration::from_millis(5), |call, stop| {
+        run_together(if call % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, stop)
+    });
     assert!(calls > 1, "the sweep was interrupted");
     assert_eq!(numbers(whole.path()), numbers(parts.path()));
 }
@@ -285,6 +291,11 @@ fn the_scratchpad_runs_and_decodes() {
     assert!(summary.measure("average_sensitivity").is_none());
 }
 
+/// The network of a finished run.
+fn trained(sweep: &Path, id: &str) -> Trained {
+    trained_network(&RunFolder::new(sweep.join("runs").join(id)), None).unwrap()
+}
+
 /// Networks that burn computes: of each its settings, and whether it has norms.
 const BEYOND: [(&[&str], bool); 10] = [
     (&["model.kind=mlp", "model.activation=gelu"], false),
@@ -312,25 +323,10 @@ fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
         }
         assert_eq!(summary.measure("blowup").is_some(), has_norms, "{settings:?}");
         assert_eq!(summary.device, "cpu (burn)");
-        let mut wait = Duration::from_millis(20);
-        loop {
-            let stop = Stop::new();
-            let tally = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    std::thread::sleep(wait);
-                    stop.request();
-                });
-                run(&plan, parts.path(), 1, &stop)
-            });
-            wait = wait.mul_f64(1.5);
-            if tally.remaining == 0 {
-                break;
-            }
-        }
+        interrupted(Duration::from_millis(20), |_, stop| run(&plan, parts.path(), 1, stop));
         assert_eq!(numbers(whole.path()), numbers(parts.path()), "{settings:?}");
-        let folder = pudica_lab::store::RunFolder::new(whole.path().join("runs").join(&plan.runs[0].id));
-        let Ok(pudica_lab::Trained::Bits { network, n }) = pudica_lab::trained_network(&folder, None) else {
-            panic!("{settings:?}: the network of the run is there");
+        let Trained::Bits { network, n } = trained(whole.path(), &plan.runs[0].id) else {
+            panic!("{settings:?}: a run on bits has a network on bits");
         };
         let table = pudica_probe::learnt_table(&network, n).unwrap();
         let average =
@@ -348,8 +344,8 @@ fn networks_are_tested_at_other_lengths() {
     let plan = plan(TINY, &[&settings[..], &lengths[..]].concat());
     run(&plan, folder.path(), 1, &Stop::new());
     let summary = runs(folder.path())[0].summary.clone().unwrap();
-    let stored = pudica_lab::store::RunFolder::new(folder.path().join("runs").join(&plan.runs[0].id));
-    let Ok(pudica_lab::Trained::Bits { network, .. }) = pudica_lab::trained_network(&stored, None) else {
+    let stored = RunFolder::new(folder.path().join("runs").join(&plan.runs[0].id));
+    let Ok(Trained::Bits { network, .. }) = trained_network(&stored, None) else {
         panic!("the network of the run is there");
     };
     for length in [3, 10] {
@@ -378,11 +374,18 @@ fn networks_are_measured_at_initialisation_at_any_scale() {
         let kind = format!("model.kind={kind}");
         let overrides = [kind.as_str(), "target=parity", "seed=0", "train.steps=0", "model.init_scale=1,2"];
         let folder = tempfile::tempdir().unwrap();
-        run(&plan(TINY, &overrides), folder.path(), 1, &Stop::new());
-        let runs = runs(folder.path());
-        let norm = |run: &SweepRun| run.summary.as_ref().unwrap().measure("param_norm").unwrap();
-        let ratio = norm(&runs[1]) / norm(&runs[0]);
-        assert!(ratio > 1.5 && ratio < 2.0, "{kind}: {ratio}");
+        let plan = plan(TINY, &overrides);
+        run(&plan, folder.path(), 1, &Stop::new());
+        let weights = |run: &pudica_lab::plan::PlannedRun| match trained(folder.path(), &run.id) {
+            Trained::Bits { network, .. } => network.weights().clone(),
+            _ => unreachable!("a run on bits has a network on bits"),
+        };
+        let (plain, scaled) = (weights(&plan.runs[0]), weights(&plan.runs[1]));
+        for parameter in plain.layout() {
+            let factor = if parameter.shape.len() > 1 { 2.0 } else { 1.0 };
+            let expected: Vec<f32> = plain.data()[parameter.range.clone()].iter().map(|x| x * factor).collect();
+            assert_eq!(scaled.data()[parameter.range.clone()], expected, "{kind}: {}", parameter.name);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Real for f32 {
         let shifted = x * std::f32::consts::LOG2_E + ROUNDING;
         let k = shifted - ROUNDING;
         // ln 2 in two parts, the first with so few digits that its product with k is exact.
-        let r = (x - k * 0.693_359_375) + k * 2.121_944_4e-4;
+        let r = (x - k * 0.693_359_4) + k * 2.121_944_4e-4;
         let mut series = 1.0 / 5040.0;
         for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0] {
             series = series * r + coefficient;

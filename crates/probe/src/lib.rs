@@ -45,11 +45,11 @@ mod response;
 mod subject;
 
 pub use error::ProbeError;
-pub use exact::{LARGEST_EXACT, NetworkSensitivity};
+pub use exact::{Cut, LARGEST_EXACT, NetworkSensitivity, OutputSpread};
 #[cfg(feature = "networks")]
 pub use networks::*;
 pub use nudge::*;
 pub use pudica_statistics::{Estimate, Moments, Precision};
 pub use respond::{Budget, Looks, Profile, cautious, respond};
-pub use response::{LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};
+pub use response::{Crosses, LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};
 pub use subject::{NoiseName, Subject, Touch, Touches};

@@ -212,6 +212,63 @@ fn slopes_decide() {
     assert!(report.claims[0].statistic.starts_with("only 100 of 324 runs are made"));
 }
 
+/// Networks at initialisation whose average sensitivity is this of a kind, give or take; trained ones with neighbours of this one.
+fn initial(folder: &Path, sensitivity: impl Fn(&str) -> f64, neighbours: f64) -> Report {
+    for run in begin("hahn/random-initialization", Some("quick"), &["seed=0..8"], folder) {
+        let wobble = 0.02 * ((7.0 * run.number("/n") + 3.0 * run.number("/seed")) % 5.0 - 2.0);
+        run.log([]);
+        let measures = json!({"eval_loss": 1e-5, "average_sensitivity": sensitivity(run.text("/model/kind")) + wobble});
+        run.finish(true, measures, json!({"volume": [{"rho": 0.2, "average_sensitivities": vec![neighbours; 40]}]}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn random_networks_decide_which_are_less_sensitive() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = initial(folder.path(), |kind| if kind == "encoder" { 1.2 } else { 2.0 }, 1.0);
+    let lower = claim(&report, "are transformers less sensitive than LSTMs and GRUs");
+    assert_eq!(lower.decision, Decision::Agrees, "{lower:?}");
+    assert!(lower.statistic.contains("LSTM minus transformer, n up to 20, 0.8"), "{}", lower.statistic);
+    // No network of ten bits is above, but eight of each of four depths are too few to say that fewer than 5 % are.
+    let small = claim(&report, "do fewer than 5 % of random transformers");
+    assert_eq!((small.decision, small.runs), (Decision::CannotTell, 32), "{small:?}");
+    // 1 is below a quarter of eight bits: eight networks with 40 neighbours each.
+    let most = claim(&report, "do most neighbours of transformers that compute PARITY");
+    assert_eq!(most.decision, Decision::Agrees, "{most:?}");
+    assert!(most.statistic.starts_with("n = 8, ρ = 0.2: 0 of 320"), "{}", most.statistic);
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = initial(folder.path(), |kind| if kind == "encoder" { 2.0 } else { 1.2 }, 3.0);
+    assert_eq!(claim(&report, "are transformers less sensitive").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "do most neighbours").decision, Decision::Disagrees);
+}
+
+/// Networks at these squared distances from target and interpolator, which make this average sensitivity of targets of 3.5.
+fn unseen(folder: &Path, from_target: f64, from_interpolator: f64, sensitivity: f64) -> Report {
+    for run in begin("hahn/degree-bias", Some("quick"), &["seed=0..4"], folder) {
+        let wobble = 0.02 * (3.0 * run.number("/seed") % 5.0 - 2.0);
+        run.log([]);
+        let measures = json!({"eval_loss": 1e-5, "from_target": from_target + wobble, "from_interpolator": from_interpolator - wobble,
+            "average_sensitivity_real": sensitivity + wobble, "toward_target": 0.1 + wobble});
+        run.finish(true, measures, json!({"references": {"target_degrees": [0.0, 0.25, 0.0, 0.75, 0.25]}}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn what_networks_make_of_the_unseen_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = unseen(folder.path(), 2.0, 0.3, 3.0);
+    let nearer = claim(&report, "nearer to the min-degree interpolator than to the target");
+    assert_eq!((nearer.decision, nearer.runs), (Decision::Agrees, 12), "{nearer:?}");
+    assert_eq!(claim(&report, "do transformers make less sensitive ones").decision, Decision::Agrees);
+    let folder = tempfile::tempdir().unwrap();
+    let report = unseen(folder.path(), 0.3, 2.0, 4.0);
+    assert_eq!(claim(&report, "nearer to the min-degree interpolator").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "do transformers make less sensitive ones").decision, Decision::Disagrees);
+}
+
 /// PARITY built by hand fails where ρ n = 1/20, at its loss of 1/2; MAJORITY's loss grows with ρ only.
 fn under_noise(folder: &Path, majority: impl Fn(f64) -> f64) -> Report {
     for run in begin("hahn/noise-lengths", Some("quick"), &[], folder) {

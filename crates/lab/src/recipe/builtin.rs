@@ -16,6 +16,8 @@ const RECIPES: &[(&str, &str)] = recipes![
     "hahn/generalization",
     "hahn/scratchpad",
     "hahn/constructions",
+    "hahn/random-initialization",
+    "hahn/degree-bias",
     "hahn/noise-lengths",
     "hahn/length-generalization",
     "vasudeva/mnist",

@@ -57,6 +57,8 @@ pub const FIGURES: &[&str] = &[
     "dynamics-long",
     "generalization",
     "constructions",
+    "random-initialization",
+    "degree-bias",
     "noise-lengths",
     "length-generalization",
     "classifier",

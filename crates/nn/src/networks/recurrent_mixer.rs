@@ -25,18 +25,6 @@ pub(super) struct RecurrentMixer {
     output: Linear,
 }
 
-/// What it makes of tokens by themselves: the eigenvalues before the sigmoid, and what is added to the state.
-pub(super) struct Projected<const D: usize = 3> {
-    gate: Tensor<D>,
-    input: Tensor<D>,
-}
-
-impl<const D: usize> Projected<D> {
-    pub(super) fn map<const E: usize>(self, f: impl Fn(Tensor<D>) -> Tensor<E>) -> Projected<E> {
-        Projected { gate: f(self.gate), input: f(self.input) }
-    }
-}
-
 impl RecurrentMixer {
     pub(super) fn new(mut params: Scope, d: usize, eigenvalues: Eigenvalues) -> Self {
         Self {
@@ -47,14 +35,14 @@ impl RecurrentMixer {
         }
     }
 
-    /// Of x [.., d].
-    pub(super) fn project<const D: usize>(&self, p: &Parameters, x: Tensor<D>) -> Projected<D> {
-        Projected { gate: self.gate.forward(p, x.clone()), input: self.input.forward(p, x) }
+    /// What it makes of tokens x [.., d] by themselves: the eigenvalues before the sigmoid, and what is added to the state.
+    pub(super) fn project<const D: usize>(&self, p: &Parameters, x: Tensor<D>) -> [Tensor<D>; 2] {
+        [self.gate.forward(p, x.clone()), self.input.forward(p, x)]
     }
 
     /// The states [batch, n, d].
-    pub(super) fn states(&self, projected: Projected) -> Tensor<3> {
-        scan(projected.gate, projected.input, self.eigenvalues)
+    pub(super) fn states(&self, gate: Tensor<3>, input: Tensor<3>) -> Tensor<3> {
+        scan(gate, input, self.eigenvalues)
     }
 
     /// Of states [.., d].

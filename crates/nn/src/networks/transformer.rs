@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::embedding::Embedded;
-use super::recurrent_mixer::{Projected as Recurred, RecurrentMixer};
+use super::recurrent_mixer::RecurrentMixer;
 use super::rotary::rotate;
 use super::variants::Variant;
 use crate::attention::{Mask, attend_apart};
@@ -106,59 +106,42 @@ pub(super) enum Mixer {
     Recurrence(RecurrentMixer),
 }
 
-/// What a [`Mixer`] makes of each token by itself.
-enum Projected {
-    Attention { queries: Tensor<3>, keys_values: (Tensor<3>, Tensor<3>) },
-    Recurrence(Recurred, bool),
-}
-
 impl Mixer {
     pub(super) fn attention(params: Scope, d: usize, heads: usize, mask: Mask, rotary: bool) -> Self {
         let attention = MultiheadAttention::new(params, d, heads);
         Self::Attention(if rotary { attention.rotary() } else { attention }, mask)
     }
 
-    /// Of each row of a table, looked up.
-    fn project_embedded(&self, p: &Parameters, table: &Tensor<2>, x: &Embedded, only_last: bool) -> Projected {
+    /// Of embedded tokens whose table has these rows, each projected once: all positions [batch, n, d], or only the last [batch, 1, d].
+    fn forward_embedded(&self, p: &Parameters, table: Tensor<2>, x: &Embedded, only_last: bool) -> Tensor<3> {
         match self {
-            Self::Attention(attention, _) => {
+            Self::Attention(attention, mask) => {
                 let queries = x.look_up(attention.queries(p, table.clone()));
-                let (keys, values) = attention.keys_values(p, table.clone());
+                let (keys, values) = attention.keys_values(p, table);
                 let keys_values = (x.look_up(keys), x.look_up(values));
-                Projected::Attention { queries: if only_last { last(queries) } else { queries }, keys_values }
+                attention.attend(p, if only_last { last(queries) } else { queries }, keys_values, *mask)
             }
             Self::Recurrence(mixer) => {
-                let projected = mixer.project(p, table.clone());
-                Projected::Recurrence(projected.map(|own| x.look_up(own)), only_last)
+                let [gate, input] = mixer.project(p, table).map(|own| x.look_up(own));
+                let states = mixer.states(gate, input);
+                mixer.output(p, if only_last { last(states) } else { states })
             }
         }
     }
 
     /// Of x [batch, n, d], for the tokens `own` of it: all [batch, n, d], or the last [batch, 1, d].
-    fn project(&self, p: &Parameters, x: Tensor<3>, own: Tensor<3>) -> Projected {
+    fn forward(&self, p: &Parameters, x: Tensor<3>, own: Tensor<3>) -> Tensor<3> {
         match self {
-            Self::Attention(attention, _) => {
+            Self::Attention(attention, mask) => {
                 let keys_values = attention.keys_values(p, x);
-                Projected::Attention { queries: attention.queries(p, own), keys_values }
+                attention.attend(p, attention.queries(p, own), keys_values, *mask)
             }
             Self::Recurrence(mixer) => {
                 let only_last = own.dims()[1] < x.dims()[1];
-                Projected::Recurrence(mixer.project(p, x), only_last)
-            }
-        }
-    }
-
-    /// All positions [batch, n, d], or only the last [batch, 1, d].
-    fn mix(&self, p: &Parameters, projected: Projected) -> Tensor<3> {
-        match (self, projected) {
-            (Self::Attention(attention, mask), Projected::Attention { queries, keys_values }) => {
-                attention.attend(p, queries, keys_values, *mask)
-            }
-            (Self::Recurrence(mixer), Projected::Recurrence(projected, only_last)) => {
-                let states = mixer.states(projected);
+                let [gate, input] = mixer.project(p, x);
+                let states = mixer.states(gate, input);
                 mixer.output(p, if only_last { last(states) } else { states })
             }
-            _ => unreachable!("a mixer mixes what it has projected"),
         }
     }
 }
@@ -205,9 +188,9 @@ impl EncoderLayer {
             }
             None => x.table.clone(),
         };
-        let projected = self.mixer.project_embedded(p, &table, x, only_last);
+        let mixed = self.mixer.forward_embedded(p, table, x, only_last);
         let inputs = x.look_up(x.table.clone());
-        self.finish(p, if only_last { last(inputs) } else { inputs }, projected, recorder)
+        self.finish(p, if only_last { last(inputs) } else { inputs }, mixed, recorder)
     }
 
     /// The layer on x [batch, n, d]: all positions [batch, n, d], or only the last [batch, 1, d].
@@ -219,28 +202,28 @@ impl EncoderLayer {
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
         let own = |x: &Tensor<3>| if only_last { last(x.clone()) } else { x.clone() };
-        let (x, projected) = match self.first_norm() {
+        let (x, mixed) = match self.first_norm() {
             Some(norm) => {
                 let inner = norm.recorded(p, x.clone(), recorder)?;
                 let inner_own = own(&inner);
-                (own(&x), self.mixer.project(p, inner, inner_own))
+                (own(&x), self.mixer.forward(p, inner, inner_own))
             }
             None => {
                 let x_own = own(&x);
-                (x_own.clone(), self.mixer.project(p, x, x_own))
+                (x_own.clone(), self.mixer.forward(p, x, x_own))
             }
         };
-        self.finish(p, x, projected, recorder)
+        self.finish(p, x, mixed, recorder)
     }
 
     fn finish(
         &self,
         p: &Parameters,
         x: Tensor<3>,
-        projected: Projected,
+        mixed: Tensor<3>,
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
-        let x = x + self.mixer.mix(p, projected);
+        let x = x + mixed;
         match &self.norms {
             Some([_, second]) if self.norm_first => {
                 let inner = second.recorded(p, x.clone(), recorder)?;

@@ -11,6 +11,24 @@ use crate::product::{Matrix, product};
 /// Strings of a block; fixed, so that sums over blocks do not depend on how many cores there are.
 const BLOCK: usize = 64;
 
+/// `each!(|x, y, z| value)` sets every value of the slice x to `value`, where x, y and z are the values in its place of slices of these names. A few
+/// slices at a time vectorise; all of a step's at once do not. (A macro, for a closure is not inlined where it must be.)
+macro_rules! each {
+    (|$out:ident $(, $of:ident)*| $value:expr) => {{
+        let length = $out.len();
+        $(let $of = &$of[..length];)*
+        for j in 0..length {
+            #[allow(unused_variables)]
+            let value = {
+                let $out = $out[j];
+                $(let $of = $of[j];)*
+                $value
+            };
+            $out[j] = value;
+        }
+    }};
+}
+
 /// The sizes of one layer.
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -63,7 +81,7 @@ pub(super) fn forward<T: Real>([projected, weight, bias]: [&FlexTensor; 3], cell
                     let own = &mut own[string * gates..][..gates];
                     let (hidden, cells) = (&mut hidden[string * d..][..d], &mut cells[string * d..][..d]);
                     let kept = &mut all_kept[at * kept..][..kept];
-                    own.iter_mut().zip(bias).for_each(|(own, bias)| *own += *bias);
+                    each!(|own, bias| own + bias);
                     match cell {
                         Cell::Lstm => lstm_step(given, own, hidden, cells, kept),
                         Cell::Gru => gru_step(given, own, hidden, kept),
@@ -76,17 +94,15 @@ pub(super) fn forward<T: Real>([projected, weight, bias]: [&FlexTensor; 3], cell
     [tensor(states, &[batch, n, d]), tensor(all_kept, &[batch, n, kept])]
 }
 
-/// `N` parts of equal length.
+/// `N` parts of length d.
 #[inline(always)]
-fn parts<T, const N: usize>(x: &[T]) -> [&[T]; N] {
-    let d = x.len() / N;
+fn parts<T, const N: usize>(x: &[T], d: usize) -> [&[T]; N] {
     std::array::from_fn(|at| &x[at * d..][..d])
 }
 
-/// `N` parts of equal length.
+/// `N` parts of length d.
 #[inline(always)]
-fn parts_mut<T, const N: usize>(mut x: &mut [T]) -> [&mut [T]; N] {
-    let d = x.len() / N;
+fn parts_mut<T, const N: usize>(mut x: &mut [T], d: usize) -> [&mut [T]; N] {
     std::array::from_fn(|_| {
         let (part, rest) = std::mem::take(&mut x).split_at_mut(d);
         x = rest;
@@ -97,32 +113,27 @@ fn parts_mut<T, const N: usize>(mut x: &mut [T]) -> [&mut [T]; N] {
 #[inline(always)]
 fn lstm_step<T: Real>(given: &[T], own: &[T], hidden: &mut [T], cells: &mut [T], kept: &mut [T]) {
     let d = hidden.len();
-    let ([gi, gf, gc, go], [oi, of, oc, oo]) = (parts::<T, 4>(given), parts::<T, 4>(own));
-    let [input, forget, new, output, cell] = parts_mut::<T, 5>(kept);
-    let cells = &mut cells[..d];
-    for j in 0..d {
-        input[j] = (gi[j] + oi[j]).sigmoid();
-        forget[j] = (gf[j] + of[j]).sigmoid();
-        new[j] = (gc[j] + oc[j]).fast_tanh();
-        output[j] = (go[j] + oo[j]).sigmoid();
-        cells[j] = forget[j] * cells[j] + input[j] * new[j];
-        cell[j] = cells[j];
-        hidden[j] = output[j] * cells[j].fast_tanh();
-    }
+    let ([g0, g1, g2, g3], [o0, o1, o2, o3]) = (parts(given, d), parts(own, d));
+    let [input, forget, new, output, cell] = parts_mut(kept, d);
+    each!(|input, g0, o0| (g0 + o0).sigmoid());
+    each!(|forget, g1, o1| (g1 + o1).sigmoid());
+    each!(|new, g2, o2| (g2 + o2).fast_tanh());
+    each!(|output, g3, o3| (g3 + o3).sigmoid());
+    each!(|cells, forget, input, new| forget * cells + input * new);
+    cell.copy_from_slice(cells);
+    each!(|hidden, output, cell| output * cell.fast_tanh());
 }
 
 #[inline(always)]
 fn gru_step<T: Real>(given: &[T], own: &[T], hidden: &mut [T], kept: &mut [T]) {
     let d = hidden.len();
-    let ([gr, gz, gn], [or, oz, on]) = (parts::<T, 3>(given), parts::<T, 3>(own));
-    let [reset, update, new, from_state] = parts_mut::<T, 4>(kept);
-    for j in 0..d {
-        reset[j] = (gr[j] + or[j]).sigmoid();
-        update[j] = (gz[j] + oz[j]).sigmoid();
-        from_state[j] = on[j];
-        new[j] = (gn[j] + reset[j] * on[j]).fast_tanh();
-        hidden[j] = new[j] + update[j] * (hidden[j] - new[j]);
-    }
+    let ([g0, g1, g2], [o0, o1, o2]) = (parts(given, d), parts(own, d));
+    let [reset, update, new, from_state] = parts_mut(kept, d);
+    each!(|reset, g0, o0| (g0 + o0).sigmoid());
+    each!(|update, g1, o1| (g1 + o1).sigmoid());
+    from_state.copy_from_slice(o2);
+    each!(|new, g2, reset, o2| (g2 + reset * o2).fast_tanh());
+    each!(|hidden, update, new| new + update * (hidden - new));
 }
 
 /// The gradients of the projected inputs, the weight and the bias.
@@ -157,38 +168,37 @@ pub(super) fn backward<T: Real>(
             let strings = states.len() / (n * d);
             let (d_weight, d_bias) = sums.split_at_mut(gates * d);
             let (mut d_hidden, mut d_cells) = (vec![T::zero(); strings * d], vec![T::zero(); strings * d]);
-            let (mut d_own, mut passed) = (vec![T::zero(); strings * gates], vec![T::zero(); strings * d]);
-            let zeros = vec![T::zero(); d];
+            let mut d_own = vec![T::zero(); strings * gates];
+            let (zeros, mut tanh) = (vec![T::zero(); d], vec![T::zero(); d]);
             for t in (0..n).rev() {
                 for string in 0..strings {
                     let at = string * n + t;
-                    let own = string * d..(string + 1) * d;
                     let now = &kept[at * kept_width..][..kept_width];
-                    let step = Step { kept: now, gradient: &gradient[at * d..][..d], d_hidden: &d_hidden[own.clone()] };
+                    let dh = &mut d_hidden[string * d..][..d];
                     let d_given = &mut d_given[at * gates..][..gates];
                     let d_own = &mut d_own[string * gates..][..gates];
+                    let gradient = &gradient[at * d..];
+                    each!(|dh, gradient| dh + gradient);
                     match cell {
                         Cell::Lstm => {
-                            let cell_before = match t {
+                            let before = match t {
                                 0 => &zeros[..],
                                 _ => &kept[(at - 1) * kept_width + 4 * d..][..d],
                             };
-                            step.lstm(cell_before, &mut d_cells[own], d_given);
+                            lstm_back(now, dh, before, &mut d_cells[string * d..][..d], d_given, &mut tanh);
                             d_own.copy_from_slice(d_given);
                         }
                         Cell::Gru => {
                             let before = if t == 0 { &zeros[..] } else { &states[(at - 1) * d..][..d] };
-                            step.gru(before, &mut passed[own], d_given, d_own);
+                            gru_back(now, dh, before, d_given, d_own);
                         }
                     }
-                    d_bias.iter_mut().zip(d_own).for_each(|(sum, own)| *sum += *own);
+                    each!(|d_bias, d_own| d_bias + d_own);
                 }
                 if t > 0 {
-                    let by_weight = Matrix::new(weight, d);
-                    product([strings, d, gates], &mut d_hidden, d, Matrix::new(&d_own, gates), by_weight, false);
-                    if cell == Cell::Gru {
-                        d_hidden.iter_mut().zip(&passed).for_each(|(sum, passed)| *sum += *passed);
-                    }
+                    // What the GRU's state passes on past its gates stays; the LSTM's passes nothing.
+                    let (by_weight, passes) = (Matrix::new(weight, d), cell == Cell::Gru);
+                    product([strings, d, gates], &mut d_hidden, d, Matrix::new(&d_own, gates), by_weight, passes);
                     let before = Matrix::new(&states[(t - 1) * d..], n * d);
                     let turned = Matrix::new(&d_own, gates).transposed();
                     product([gates, d, strings], d_weight, d, turned, before, true);
@@ -204,52 +214,35 @@ pub(super) fn backward<T: Real>(
     [tensor(d_given, &[batch, n, gates]), tensor(both, &[gates, d]), tensor(d_bias, &[gates])]
 }
 
-/// What the backward pass of one string's step starts from: what the step kept, the gradient of its state as others use it, and as the next
-/// step does.
-struct Step<'a, T> {
-    kept: &'a [T],
-    gradient: &'a [T],
-    d_hidden: &'a [T],
+/// Of one string's step, the gates' gradient from what the step kept, the gradient of its state and the cell before. The gradient of the cell is
+/// taken over to the step before.
+#[inline(always)]
+fn lstm_back<T: Real>(kept: &[T], dh: &[T], cell_before: &[T], d_cells: &mut [T], d_gates: &mut [T], tanh: &mut [T]) {
+    let (d, one) = (dh.len(), T::one());
+    let [input, forget, new, output, cell] = parts(kept, d);
+    let [d_input, d_forget, d_new, d_output] = parts_mut(d_gates, d);
+    each!(|tanh, cell| cell.fast_tanh());
+    each!(|d_cells, dh, output, tanh| d_cells + dh * output * (one - tanh * tanh));
+    each!(|d_input, d_cells, new, input| d_cells * new * input * (one - input));
+    each!(|d_forget, d_cells, cell_before, forget| d_cells * cell_before * forget * (one - forget));
+    each!(|d_new, d_cells, input, new| d_cells * input * (one - new * new));
+    each!(|d_output, dh, tanh, output| dh * tanh * output * (one - output));
+    each!(|d_cells, forget| d_cells * forget);
 }
 
-impl<T: Real> Step<'_, T> {
-    /// The gates' gradient; that of the cell is taken over to the step before.
-    #[inline(always)]
-    fn lstm(&self, cell_before: &[T], d_cells: &mut [T], d_gates: &mut [T]) {
-        let d = d_cells.len();
-        let [input, forget, new, output, cell] = parts::<T, 5>(self.kept);
-        let [d_input, d_forget, d_new, d_output] = parts_mut::<T, 4>(d_gates);
-        let (gradient, d_hidden, cell_before) = (&self.gradient[..d], &self.d_hidden[..d], &cell_before[..d]);
-        let one = T::one();
-        for j in 0..d {
-            let dh = gradient[j] + d_hidden[j];
-            let tanh = cell[j].fast_tanh();
-            let dc = d_cells[j] + dh * output[j] * (one - tanh * tanh);
-            d_input[j] = dc * new[j] * input[j] * (one - input[j]);
-            d_forget[j] = dc * cell_before[j] * forget[j] * (one - forget[j]);
-            d_new[j] = dc * input[j] * (one - new[j] * new[j]);
-            d_output[j] = dh * tanh * output[j] * (one - output[j]);
-            d_cells[j] = dc * forget[j];
-        }
-    }
-
-    /// The gates' gradient as the inputs and as the state before have it, and what passes to the latter past the gates.
-    #[inline(always)]
-    fn gru(&self, before: &[T], passed: &mut [T], d_given: &mut [T], d_own: &mut [T]) {
-        let d = passed.len();
-        let [reset, update, new, from_state] = parts::<T, 4>(self.kept);
-        let [given_reset, given_update, given_new] = parts_mut::<T, 3>(d_given);
-        let [own_reset, own_update, own_new] = parts_mut::<T, 3>(d_own);
-        let (gradient, d_hidden, before) = (&self.gradient[..d], &self.d_hidden[..d], &before[..d]);
-        let one = T::one();
-        for j in 0..d {
-            let dh = gradient[j] + d_hidden[j];
-            let d_new = dh * (one - update[j]) * (one - new[j] * new[j]);
-            let d_update = dh * (before[j] - new[j]) * update[j] * (one - update[j]);
-            let d_reset = d_new * from_state[j] * reset[j] * (one - reset[j]);
-            (given_reset[j], given_update[j], given_new[j]) = (d_reset, d_update, d_new);
-            (own_reset[j], own_update[j], own_new[j]) = (d_reset, d_update, d_new * reset[j]);
-            passed[j] = dh * update[j];
-        }
-    }
+/// Of one string's step, the gates' gradient as the inputs and as the state before have it; `dh` becomes what passes to the latter past the gates.
+#[inline(always)]
+fn gru_back<T: Real>(kept: &[T], dh: &mut [T], before: &[T], d_given: &mut [T], d_own: &mut [T]) {
+    let (d, one) = (dh.len(), T::one());
+    let [reset, update, new, from_state] = parts(kept, d);
+    let [d_reset, d_update, d_new] = parts_mut(d_given, d);
+    each!(|d_new, dh, update, new| dh * (one - update) * (one - new * new));
+    each!(|d_update, dh, before, new| dh * (before - new));
+    each!(|d_update, update| d_update * update * (one - update));
+    each!(|d_reset, d_new, from_state, reset| d_new * from_state * reset * (one - reset));
+    each!(|dh, update| dh * update);
+    let [own_reset, own_update, own_new] = parts_mut(d_own, d);
+    own_reset.copy_from_slice(d_reset);
+    own_update.copy_from_slice(d_update);
+    each!(|own_new, d_new, reset| d_new * reset);
 }

@@ -3,9 +3,11 @@
 
 mod classifier;
 mod constructions;
+mod degree_bias;
 mod dynamics;
 mod generalization;
 mod grokking;
+mod initialization;
 mod length_generalization;
 mod lengths;
 mod noise_lengths;
@@ -31,7 +33,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 19] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -42,6 +44,8 @@ static LAYOUTS: [(&str, Layout, &[&str]); 17] = [
     ("dynamics-long", dynamics::long, &[]),
     ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
     ("constructions", constructions::findings, &[]),
+    ("random-initialization", initialization::findings, &[]),
+    ("degree-bias", degree_bias::findings, &[]),
     (
         "length-generalization",
         length_generalization::findings,

@@ -68,8 +68,8 @@ documented! {
         /// position), or `none`.
         #[serde(default, skip_serializing_if = "is_default")]
         pub position: Position,
-        /// Rows of the encoder's table of learned positions, for strings longer than those of training; 0 means n. Training strings shorter
-        /// than the table begin at a random row, measured ones at the first.
+        /// Rows of the encoder's table of learned positions; 0 means n. Where there are more than bits, each training batch begins at a
+        /// random one of them, so that all are learnt and longer strings can be read; measured strings begin at the first.
         #[serde(default, skip_serializing_if = "is_default")]
         pub positions: usize,
         /// Which bits the encoder's bits attend to: all (`full`), or themselves and those before them (`causal`).
@@ -116,6 +116,38 @@ fn random_start() -> String {
 
 fn is_random_start(start: &str) -> bool {
     start == RANDOM_START
+}
+
+/// Of settings that may ask for nothing.
+pub(super) const NONE: &str = "none";
+
+fn none() -> String {
+    NONE.into()
+}
+
+fn is_none(text: &str) -> bool {
+    text == NONE
+}
+
+fn volume_draws() -> usize {
+    100
+}
+
+fn is_volume_draws(draws: &usize) -> bool {
+    *draws == volume_draws()
+}
+
+/// Where outputs are cut to make a Boolean function of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutAt {
+    /// At 1/2, between the labels.
+    #[default]
+    Half,
+    /// At 0.
+    Zero,
+    /// At their median.
+    Median,
 }
 
 /// Which architecture.
@@ -196,6 +228,10 @@ documented! {
         pub set_size: usize,
         /// Which random set, where `set_size` is not 0.
         pub set_seed: u64,
+        /// Strings that are never trained on: those where this Boolean function, written as `target` is, has the value 1 (`expr:x1 & x2`, some
+        /// bits fixed; `kparity:3`, half of the cube); `none`: all may be. Strings left out at random are what `set_size` leaves.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub unseen: String,
         /// The lengths of training strings. `n`: every string has n bits. `1 to n`, `n/2 to n`: each batch has one length, drawn uniformly
         /// from these.
         #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
@@ -236,6 +272,22 @@ documented! {
         pub set_seed: u64,
         /// Noise draws on that set.
         pub set_draws: usize,
+        /// Where outputs are cut to make a Boolean function of them, whose sensitivity is measured: at 1/2, at 0, or at their median, so that
+        /// half of all strings are 1 whatever the network's scale and bias are (as for networks that are not trained).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub cut: CutAt,
+        /// Whether the mean degree, the weight at degree 1 and the least and most sensitive strings are measured, too; and, of a network that
+        /// learnt a part of all strings (up to n = 20), how far it is in each degree from its target and from the min-degree interpolator.
+        /// Where `track.every` is not 0, all that is followed through training.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub profile: bool,
+        /// Standard deviations of weight noise, joined by `+` as in `0.01+0.1`, under each of which the sensitivity of so many neighbours of the
+        /// network is measured (Theorem 6's step, Eq. 70); `none`.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub volume: String,
+        /// Neighbours for each of them.
+        #[serde(default = "volume_draws", skip_serializing_if = "is_volume_draws")]
+        pub volume_draws: usize,
     }
 }
 
@@ -286,6 +338,7 @@ impl Default for RunConfig {
                 steps: 10_000,     // Table 1
                 set_size: 0,       // fresh uniform strings
                 set_seed: 0,
+                unseen: none(), // only hahn/degree-bias leaves strings out by a rule
                 lengths: own_length(),
             },
             eval: EvalConfig {
@@ -302,6 +355,10 @@ impl Default for RunConfig {
                 set_size: 0,               // only the generalisation recipe asks for it
                 set_seed: 0,
                 set_draws: 100, // the code's
+                cut: CutAt::Half,
+                profile: false,
+                volume: none(),
+                volume_draws: volume_draws(),
             },
             track: TrackConfig {
                 every: 0,              // only the dynamics recipes track
@@ -314,6 +371,7 @@ impl Default for RunConfig {
 
 choices!(ModelKind: "encoder", "encoder-decoder", "mlp", "lstm", "gru", "ssm");
 choices!(Embed: "concat", "add");
+choices!(CutAt: "half", "zero", "median");
 choices!(Normalisation: "post", "pre", "none", "rms");
 choices!(Position: "learned", "sinusoidal", "rotary", "none");
 choices!(Span: "full", "causal");
@@ -325,6 +383,7 @@ impl Configuration for RunConfig {
     fn resolve(settings: &Settings) -> Result<Self> {
         settings.check_choice("model.kind", ModelKind::CHOICES)?;
         settings.check_choice("model.embed", Embed::CHOICES)?;
+        settings.check_choice("measure.cut", CutAt::CHOICES)?;
         settings.check_choice("model.norm", Normalisation::CHOICES)?;
         settings.check_choice("model.position", Position::CHOICES)?;
         settings.check_choice("model.attention", Span::CHOICES)?;
@@ -334,6 +393,7 @@ impl Configuration for RunConfig {
         let mut config: RunConfig = settings.read()?;
         config.model.ff = config.ff();
         config.target = TargetName::parse(&config.target)?.written()?;
+        config.train.unseen = config.unseen_written()?;
         config.validate()?;
         Ok(config)
     }
@@ -356,6 +416,11 @@ impl Configuration for RunConfig {
         for (name, value) in left_out {
             settings.or_insert("model", name, value);
         }
+        settings.or_insert("train", "unseen", self.train.unseen.as_str());
+        settings.or_insert("measure", "cut", "half");
+        settings.or_insert("measure", "profile", self.measure.profile);
+        settings.or_insert("measure", "volume", self.measure.volume.as_str());
+        settings.or_insert("measure", "volume_draws", self.measure.volume_draws);
         settings.or_insert("train", "lengths", self.train.lengths.as_str());
         settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings

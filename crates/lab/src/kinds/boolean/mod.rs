@@ -12,7 +12,9 @@ mod start;
 mod target;
 mod timing;
 mod training;
+mod unseen;
 mod validate;
+mod volume;
 mod work;
 
 use std::path::Path;
@@ -33,7 +35,9 @@ use crate::store::RunFolder;
 use crate::trained::Trained;
 use validate::LONGEST_TABLE;
 
-pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use config::{
+    CutAt, Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig,
+};
 pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
@@ -70,6 +74,17 @@ pub static KIND: Kind = Kind {
         "param_norm",
         "average_sensitivity",
         "average_sensitivity_real",
+        "mean_degree",
+        "degree_one",
+        "degree_sum",
+        "sensitivity_min",
+        "sensitivity_max",
+        "noisy_sensitivity_*",
+        "unseen_loss",
+        "unseen_accuracy",
+        "from_target",
+        "from_interpolator",
+        "toward_target",
         "loss_at_*",
         "accuracy_at_*",
         "average_sensitivity_at_*",
@@ -148,7 +163,9 @@ impl Experiment for BooleanExperiment {
     }
 
     fn refuse_teacher(&self, teacher: &Teacher) -> Option<String> {
-        let on_set = teacher.settings.number("train.set_size") > 0.0;
+        let settings = &teacher.settings;
+        let on_set = settings.number("train.set_size") > 0.0
+            || ![config::NONE, ""].contains(&settings.text("train.unseen").as_str());
         let fits = teacher.summary.measure("train_accuracy") == Some(1.0);
         (on_set && !fits).then(|| "does not fit its training set exactly".into())
     }

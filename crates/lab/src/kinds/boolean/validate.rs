@@ -65,9 +65,9 @@ impl TargetName {
     pub fn written(&self) -> Result<String> {
         Ok(match self {
             TargetName::Run(id) => format!("run:{id}"),
-            TargetName::Plain(name) => written(name)?.text,
+            TargetName::Plain(name) => written("target", name)?.text,
             TargetName::Completion { seed, set_size, set_seed, of } => {
-                format!("completion:{seed}:{set_size}:{set_seed}:{}", written(of)?.text)
+                format!("completion:{seed}:{set_size}:{set_seed}:{}", written("target", of)?.text)
             }
         })
     }
@@ -76,13 +76,14 @@ impl TargetName {
     pub fn own_n(&self) -> Result<Option<usize>> {
         match self {
             TargetName::Run(_) => Ok(None),
-            TargetName::Plain(name) | TargetName::Completion { of: name, .. } => Ok(written(name)?.n),
+            TargetName::Plain(name) | TargetName::Completion { of: name, .. } => Ok(written("target", name)?.n),
         }
     }
 }
 
-fn written(name: &str) -> Result<Written> {
-    Target::written(name).map_err(|error| Error::setting("target", error.to_string()))
+/// A function as this setting keeps it.
+pub(super) fn written(key: &str, name: &str) -> Result<Written> {
+    Target::written(name).map_err(|error| Error::setting(key, error.to_string()))
 }
 
 impl RunConfig {
@@ -99,6 +100,7 @@ impl RunConfig {
             ("measure.batches", self.measure.batches, 1_000_000),
             ("measure.draws", self.measure.draws, 1_000_000),
             ("measure.set_draws", self.measure.set_draws, 1_000_000),
+            ("measure.volume_draws", self.measure.volume_draws, 1_000_000),
             ("track.draws", self.track.draws, 1_000_000),
         ] {
             if value > most {
@@ -183,6 +185,8 @@ impl RunConfig {
         super::architecture(self).check()?;
         self.check_set("train.set_size", self.train.set_size)?;
         self.check_set("measure.set_size", self.measure.set_size)?;
+        self.check_unseen()?;
+        self.check_volume()?;
         self.check_target()?;
         self.check_lengths()
     }

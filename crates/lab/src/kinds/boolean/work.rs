@@ -14,10 +14,12 @@ const OVERHEAD: f64 = 1e6;
 /// The work of a run.
 pub(super) fn work(config: &RunConfig) -> Work {
     let pass = of_pass(config);
+    let rows = (config.train.batch as f64).min(cube(config));
+    let profile = if config.measure.profile { flips(config) / rows } else { 0.0 };
     Work {
         steps: config.train.steps,
         step: of_step(config),
-        line: pass * (config.track.draws + 3) as f64,
+        line: pass * ((config.track.draws + 3) as f64 + profile),
         line_every: config.track.every,
         line_at_start: config.track.every > 0,
         measure: pass * passes_to_measure(config) + of_lengths(config),
@@ -49,8 +51,10 @@ fn passes_to_measure(config: &RunConfig) -> f64 {
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
+    let flips = flips(config) / rows;
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
-    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips(config) / rows
+    let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * flips;
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips + neighbours
 }
 
 /// Strings on which sensitivity is measured, neighbours included.
