@@ -164,7 +164,20 @@ def disturbed_sweep():
     os.kill(first[killed], signal.SIGKILL)
     until(f"{killed} is gone", lambda: killed not in run("squeue", "-h", "-r", "-o", "%i"))
     say(f"job {killed} was killed")
+    restart_controller()
     return submit, told
+
+
+def restart_controller():
+    """Tasks go on while nobody schedules."""
+    time.sleep(6)  # it saves its state some seconds after a change
+    controller = next(process for process in processes if process.args[0] == "slurmctld")
+    controller.kill()
+    controller.wait()
+    time.sleep(2)
+    start("slurmctld", "-D", "-f", str(ROOT / "slurm.conf"))
+    until("the controller answers", lambda: "UP" in run("scontrol", "ping", check=False))
+    say("the controller was killed and started again")
 
 
 def finish(submit, told):

@@ -239,23 +239,21 @@ impl<'a> Running<'a> {
                 continue;
             }
             let folder = folder.run(&run.id);
-            if let Some(summary) = folder.summary()? {
-                if let Some(data) = experiment.data(&run.settings) {
-                    folder.check_data(&data)?;
-                }
-                match folder.cut_metrics(&summary)?.or_else(|| folder.cut_weights(&summary)) {
-                    None => {
+            let step = match folder.ending()? {
+                Some((summary, damage)) => {
+                    if let Some(data) = experiment.data(&run.settings) {
+                        folder.check_data(&data)?;
+                    }
+                    let Some(damage) = damage else {
                         folder.remove_checkpoint()?; // left behind by an interruption just after the summary
                         summaries.insert(run.id.clone(), summary);
                         continue;
-                    }
-                    Some(damage) => {
-                        folder.forget()?;
-                        notices.push(format!("run {} ({}): {damage}; it is made again", run.id, run.label));
-                    }
+                    };
+                    notices.push(format!("run {} ({}): {damage}; it is made again", run.id, run.label));
+                    0
                 }
-            }
-            let step = step_of(experiment, run, &folder)?;
+                None => step_of(experiment, run, &folder)?,
+            };
             let Lockstep { key, most } = experiment.lockstep(&run.settings)?;
             let most = machine.together.map_or(most, |asked| asked.min(most));
             pending.push(Pending { index, lockstep: (key, step), most });
@@ -333,8 +331,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, and what one has
-    /// brought further goes back among the runs not begun, to find fellows at its step.
+    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, what was cut since
+    /// it was made is begun again, and what one has brought further goes back among the runs not begun, to find fellows at its step.
     fn claim(&self, group: Vec<Pending>) -> Result<Vec<(usize, Arc<Claim>)>> {
         let ids: Vec<&str> = group.iter().map(|run| self.plan.runs[run.index].id.as_str()).collect();
         let answers = self.claims.ask(&ids)?;
@@ -354,9 +352,16 @@ impl<'a> Running<'a> {
                     continue;
                 }
             };
-            let folder = self.folder.run(&run.id);
-            let summary = folder.summary()?;
-            let step = if summary.is_none() { step_of(self.experiment, run, &folder)? } else { 0 };
+            let claim = Arc::new(claim);
+            let folder = self.folder.run(&run.id).under(Arc::clone(&claim));
+            let (summary, step) = match folder.ending()? {
+                Some((summary, None)) => (Some(summary), 0),
+                Some((_, Some(_))) => {
+                    folder.forget()?;
+                    (None, 0)
+                }
+                None => (None, step_of(self.experiment, run, &folder)?),
+            };
             let mut state = self.state();
             if let Some(summary) = summary {
                 state.in_progress.remove(&index);
@@ -367,7 +372,7 @@ impl<'a> Running<'a> {
                 pending.lockstep.1 = step;
                 state.pending.push(pending);
             } else {
-                ours.push((index, Arc::new(claim)));
+                ours.push((index, claim));
             }
         }
         Ok(ours)

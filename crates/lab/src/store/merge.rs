@@ -156,12 +156,10 @@ impl Found {
     fn look(kind: &Kind, folder: &RunFolder, id: &str) -> Result<Option<Found>> {
         let Some(settings) = folder.settings()? else { return Ok(None) };
         check_identity(kind, folder, id, settings)?;
-        let summary = folder.summary()?;
-        if let Some(summary) = &summary
-            && let Some(damage) = folder.cut_metrics(summary)?.or_else(|| folder.cut_weights(summary))
-        {
-            return Err(Error::damaged(folder.path(), damage));
-        }
+        let summary = match folder.ending()? {
+            Some((_, Some(damage))) => return Err(Error::damaged(folder.path(), damage)),
+            ending => ending.map(|(summary, _)| summary),
+        };
         Ok(Some(Found { folder: folder.clone(), summary }))
     }
 

@@ -226,6 +226,13 @@ impl RunFolder {
         self.remove_checkpoint()
     }
 
+    /// The outcome, if the run has ended, and what is wrong with its other files, if anything.
+    pub(crate) fn ending(&self) -> Result<Option<(RunSummary, Option<String>)>> {
+        let Some(summary) = self.summary()? else { return Ok(None) };
+        let damage = self.cut_metrics(&summary)?.or_else(|| self.cut_weights(&summary));
+        Ok(Some((summary, damage)))
+    }
+
     /// What is wrong with the metrics of a run that has ended, if anything.
     pub(crate) fn cut_metrics(&self, summary: &RunSummary) -> Result<Option<String>> {
         let Some(Files { metrics_lines, .. }) = summary.files else { return Ok(None) };
