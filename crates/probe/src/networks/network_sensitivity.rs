@@ -126,7 +126,7 @@ where
     if config.cut == Cut::Median {
         // With each string its complement, so that every bit is 1 in half of them: a network that follows one bit is then cut between its
         // two answers, as on the whole cube, and not inside one of them.
-        let opposite = |Each(strings): Each<Vec<u8>>| Each(strings.iter().map(complement).collect());
+        let opposite = |Each(strings): Each<Vec<u8>>| Each(strings.iter().map(|string| complement(string)).collect());
         let others = answered(networks, inputs().map(opposite), own.len())?;
         let both = |(own, others): (&Vec<f32>, Vec<f32>)| config.cut.at(&[own.as_slice(), &others].concat());
         cuts = outputs.iter().zip(others).map(both).collect();
@@ -178,7 +178,7 @@ where
 }
 
 /// All bits flipped.
-fn complement(string: &Vec<u8>) -> Vec<u8> {
+fn complement(string: &[u8]) -> Vec<u8> {
     string.iter().map(|bit| 1 - bit).collect()
 }
 
