@@ -11,6 +11,24 @@ use crate::product::{Matrix, product};
 /// Strings of a block; fixed, so that sums over blocks do not depend on how many cores there are.
 const BLOCK: usize = 64;
 
+/// `each!(|x, y, z| value)` sets every value of the slice x to `value`, where x, y and z are the values in its place of slices of these names. A few
+/// slices at a time vectorise; all of a step's at once do not. (A macro, for a closure is not inlined where it must be.)
+macro_rules! each {
+    (|$out:ident $(, $of:ident)*| $value:expr) => {{
+        let length = $out.len();
+        $(let $of = &$of[..length];)*
+        for j in 0..length {
+            #[allow(unused_variables)]
+            let value = {
+                let $out = $out[j];
+                $(let $of = $of[j];)*
+                $value
+            };
+            $out[j] = value;
+        }
+    }};
+}
+
 /// The sizes of one layer.
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -63,7 +81,7 @@ pub(super) fn forward<T: Real>([projected, weight, bias]: [&FlexTensor; 3], cell
                     let own = &mut own[string * gates..][..gates];
                     let (hidden, cells) = (&mut hidden[string * d..][..d], &mut cells[string * d..][..d]);
                     let kept = &mut all_kept[at * kept..][..kept];
-                    own.iter_mut().zip(bias).for_each(|(own, bias)| *own += *bias);
+                    each!(|own, bias| own + bias);
                     match cell {
                         Cell::Lstm => lstm_step(given, own, hidden, cells, kept),
                         Cell::Gru => gru_step(given, own, hidden, kept),
@@ -92,28 +110,18 @@ fn parts_mut<T, const N: usize>(mut x: &mut [T], d: usize) -> [&mut [T]; N] {
     })
 }
 
-/// Sets each value to what `f` makes of itself and of those in its place. A few slices at a time vectorise; all of a step's at once do not.
-#[inline(always)]
-fn each<T: Copy, const N: usize>(out: &mut [T], of: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
-    let d = out.len();
-    let of = of.map(|x| &x[..d]);
-    for j in 0..d {
-        out[j] = f(out[j], of.map(|x| x[j]));
-    }
-}
-
 #[inline(always)]
 fn lstm_step<T: Real>(given: &[T], own: &[T], hidden: &mut [T], cells: &mut [T], kept: &mut [T]) {
     let d = hidden.len();
     let ([g0, g1, g2, g3], [o0, o1, o2, o3]) = (parts(given, d), parts(own, d));
     let [input, forget, new, output, cell] = parts_mut(kept, d);
-    for (gate, given, own) in [(&mut *input, g0, o0), (&mut *forget, g1, o1), (&mut *output, g3, o3)] {
-        each(gate, [given, own], |_, [given, own]| (given + own).sigmoid());
-    }
-    each(new, [g2, o2], |_, [given, own]| (given + own).fast_tanh());
-    each(cells, [forget, input, new], |cell, [forget, input, new]| forget * cell + input * new);
+    each!(|input, g0, o0| (g0 + o0).sigmoid());
+    each!(|forget, g1, o1| (g1 + o1).sigmoid());
+    each!(|new, g2, o2| (g2 + o2).fast_tanh());
+    each!(|output, g3, o3| (g3 + o3).sigmoid());
+    each!(|cells, forget, input, new| forget * cells + input * new);
     cell.copy_from_slice(cells);
-    each(hidden, [output, cell], |_, [output, cell]| output * cell.fast_tanh());
+    each!(|hidden, output, cell| output * cell.fast_tanh());
 }
 
 #[inline(always)]
@@ -121,12 +129,11 @@ fn gru_step<T: Real>(given: &[T], own: &[T], hidden: &mut [T], kept: &mut [T]) {
     let d = hidden.len();
     let ([g0, g1, g2], [o0, o1, o2]) = (parts(given, d), parts(own, d));
     let [reset, update, new, from_state] = parts_mut(kept, d);
-    for (gate, given, own) in [(&mut *reset, g0, o0), (&mut *update, g1, o1)] {
-        each(gate, [given, own], |_, [given, own]| (given + own).sigmoid());
-    }
+    each!(|reset, g0, o0| (g0 + o0).sigmoid());
+    each!(|update, g1, o1| (g1 + o1).sigmoid());
     from_state.copy_from_slice(o2);
-    each(new, [g2, reset, o2], |_, [given, reset, own]| (given + reset * own).fast_tanh());
-    each(hidden, [update, new], |hidden, [update, new]| new + update * (hidden - new));
+    each!(|new, g2, reset, o2| (g2 + reset * o2).fast_tanh());
+    each!(|hidden, update, new| new + update * (hidden - new));
 }
 
 /// The gradients of the projected inputs, the weight and the bias.
@@ -170,7 +177,8 @@ pub(super) fn backward<T: Real>(
                     let dh = &mut d_hidden[string * d..][..d];
                     let d_given = &mut d_given[at * gates..][..gates];
                     let d_own = &mut d_own[string * gates..][..gates];
-                    each(dh, [&gradient[at * d..][..d]], |later, [own]| later + own);
+                    let gradient = &gradient[at * d..];
+                    each!(|dh, gradient| dh + gradient);
                     match cell {
                         Cell::Lstm => {
                             let before = match t {
@@ -185,7 +193,7 @@ pub(super) fn backward<T: Real>(
                             gru_back(now, dh, before, d_given, d_own);
                         }
                     }
-                    each(d_bias, [d_own], |sum, [own]| sum + own);
+                    each!(|d_bias, d_own| d_bias + d_own);
                 }
                 if t > 0 {
                     // What the GRU's state passes on past its gates stays; the LSTM's passes nothing.
@@ -213,13 +221,13 @@ fn lstm_back<T: Real>(kept: &[T], dh: &[T], cell_before: &[T], d_cells: &mut [T]
     let (d, one) = (dh.len(), T::one());
     let [input, forget, new, output, cell] = parts(kept, d);
     let [d_input, d_forget, d_new, d_output] = parts_mut(d_gates, d);
-    each(tanh, [cell], |_, [cell]| cell.fast_tanh());
-    each(d_cells, [dh, output, tanh], |dc, [dh, output, tanh]| dc + dh * output * (one - tanh * tanh));
-    each(d_input, [d_cells, new, input], |_, [dc, new, input]| dc * new * input * (one - input));
-    each(d_forget, [d_cells, cell_before, forget], |_, [dc, before, forget]| dc * before * forget * (one - forget));
-    each(d_new, [d_cells, input, new], |_, [dc, input, new]| dc * input * (one - new * new));
-    each(d_output, [dh, tanh, output], |_, [dh, tanh, output]| dh * tanh * output * (one - output));
-    each(d_cells, [forget], |dc, [forget]| dc * forget);
+    each!(|tanh, cell| cell.fast_tanh());
+    each!(|d_cells, dh, output, tanh| d_cells + dh * output * (one - tanh * tanh));
+    each!(|d_input, d_cells, new, input| d_cells * new * input * (one - input));
+    each!(|d_forget, d_cells, cell_before, forget| d_cells * cell_before * forget * (one - forget));
+    each!(|d_new, d_cells, input, new| d_cells * input * (one - new * new));
+    each!(|d_output, dh, tanh, output| dh * tanh * output * (one - output));
+    each!(|d_cells, forget| d_cells * forget);
 }
 
 /// Of one string's step, the gates' gradient as the inputs and as the state before have it; `dh` becomes what passes to the latter past the gates.
@@ -228,13 +236,13 @@ fn gru_back<T: Real>(kept: &[T], dh: &mut [T], before: &[T], d_given: &mut [T], 
     let (d, one) = (dh.len(), T::one());
     let [reset, update, new, from_state] = parts(kept, d);
     let [d_reset, d_update, d_new] = parts_mut(d_given, d);
-    each(d_new, [dh, update, new], |_, [dh, update, new]| dh * (one - update) * (one - new * new));
-    each(d_update, [dh, before, new], |_, [dh, before, new]| dh * (before - new));
-    each(d_update, [update], |d_update, [update]| d_update * update * (one - update));
-    each(d_reset, [d_new, from_state, reset], |_, [d_new, state, reset]| d_new * state * reset * (one - reset));
-    each(dh, [update], |dh, [update]| dh * update);
+    each!(|d_new, dh, update, new| dh * (one - update) * (one - new * new));
+    each!(|d_update, dh, before, new| dh * (before - new));
+    each!(|d_update, update| d_update * update * (one - update));
+    each!(|d_reset, d_new, from_state, reset| d_new * from_state * reset * (one - reset));
+    each!(|dh, update| dh * update);
     let [own_reset, own_update, own_new] = parts_mut(d_own, d);
     own_reset.copy_from_slice(d_reset);
     own_update.copy_from_slice(d_update);
-    each(own_new, [d_new, reset], |_, [d_new, reset]| d_new * reset);
+    each!(|own_new, d_new, reset| d_new * reset);
 }
