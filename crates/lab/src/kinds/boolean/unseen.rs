@@ -239,7 +239,7 @@ mod tests {
         let refusal = |unseen: &str, n: usize| {
             RunConfig::resolve(&config("parity", unseen, n).settings()).unwrap_err().to_string()
         };
-        assert_eq!(refusal("expr:x1 & x5", 4), "train.unseen: the expression uses x5, but n=4: n must be 5 or more");
+        assert!(refusal("expr:x1 & x5", 4).starts_with("train.unseen: the expression uses x5, but n=4"));
         assert!(refusal("mean", 4).starts_with("train.unseen: the target \"mean\" has real values"));
         assert!(refusal("threshold:0", 4).contains("is 1 on all strings of 4 bits, so none is left"));
         assert!(refusal("expr:x1 & !x1", 4).contains("so none is left out"));
