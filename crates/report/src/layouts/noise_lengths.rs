@@ -301,10 +301,8 @@ fn claims(families: &[Family]) -> Option<[Claim; 2]> {
         let sensitive = at_longest(Some(noise));
         for family in &others {
             let own = at_longest(family.under_noise().into_iter().find(|noise| noise.rho == rho));
-            lower.above(
-                &format!("ρ = {}: {} minus {},", written(rho), first.title, family.title),
-                apart(sensitive, own),
-            );
+            let name = format!("{}, ρ = {}:", family.title.trim_end_matches(", gain n"), written(rho));
+            lower.above(&name, apart(sensitive, own));
         }
     }
     let runs = runs_of(&parity);
@@ -319,7 +317,7 @@ fn claims(families: &[Family]) -> Option<[Claim; 2]> {
         lower.claim(
             "noise-lengths",
             "Section 6: for functions with sublinear average sensitivity no such phenomenon is predicted.",
-            "Is the loss of MAJORITY and FIRST built by hand lower than PARITY's at the longest inputs, under the same noise?",
+            "Is the loss of MAJORITY and FIRST built by hand lower than PARITY's (theirs subtracted from it) at the longest inputs, under the same noise?",
             compared,
         ),
     ])

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use pudica_nn::Position;
 
+use super::config::NONE;
 use super::{ModelKind, RunConfig, TargetName};
 use crate::error::{Error, Result};
 
@@ -68,10 +69,9 @@ impl RunConfig {
         }
         let key = if is_own_length(&self.train.lengths) { "eval.lengths" } else { "train.lengths" };
         let refuse = |problem: &str| Err(Error::setting(key, problem));
-        if self.train.set_size > 0 || self.measure.set_size > 0 {
-            return refuse(
-                "a fixed set of strings has one length; leave this setting out, or train.set_size and measure.set_size",
-            );
+        if self.train.set_size > 0 || self.measure.set_size > 0 || self.train.unseen != NONE {
+            let sets = "train.set_size, train.unseen and measure.set_size";
+            return refuse(&format!("a fixed set of strings has one length; leave this setting out, or {sets}"));
         }
         let TargetName::Plain(name) = TargetName::parse(&self.target)? else {
             return refuse(
@@ -153,6 +153,7 @@ mod tests {
             refusal(|run| run.eval.lengths = "2n".into()).contains("up to 8 bits, these have 16; model.positions=16")
         );
         assert!(refusal(|run| run.train.set_size = 4).contains("has one length"));
+        assert!(refusal(|run| run.train.unseen = "expr:x1 & x2".into()).contains("has one length"));
         assert!(refusal(|run| run.target = "run:abc".into()).contains("has one length"));
     }
 
