@@ -136,3 +136,8 @@ for row in runs:
     if row["target"] == "mean" and row["eval_loss"] > 0.5 / (4 * row["n"]):
         print(f"MEAN n = {row['n']} seed {row['seed']}: loss {row['eval_loss']:.3g}, of the constant 1/2 {1 / (4 * row['n']):.3g}, "
               f"average sensitivity times n {row['average_sensitivity_real'] * row['n']:.2g}, kept: {row['kept']}")
+learns = [row for row in runs if row["target"] == "mean" and row["kept"] and row["eval_loss"] < 0.5 / (4 * row["n"])]
+told("MEAN without those that answer nearly a constant", learns)
+told("  and without n = 4", [row for row in learns if row["n"] > 4])
+there = [row["sharpness"] for row in learns if row["n"] >= 325]
+print(f"  their sharpness from n = 325 on: {mean(there):.4f} ± {stdev(there) / math.sqrt(len(there)):.4f}")

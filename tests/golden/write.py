@@ -5,7 +5,7 @@
 
 Each file holds: weight.* (f32; far from the defaults, so that no bias is zero and no LayerNorm trivial), strings and labels,
 and, computed in f64 with those weights: outputs, grad.* of the mean squared error, norm.* (variance of every LayerNorm's input
-over features, biased, in order of application), decoded (the encoder-decoder writing its own scratchpad). losses are the first ten
+over features, biased, in order of application; of an RMSNorm's the mean square), decoded (the encoder-decoder writing its own scratchpad). losses are the first ten
 of torch.optim.AdamW in f32 from the same weights, on the batches of trajectory_strings.
 """
 import json
@@ -48,14 +48,15 @@ def write(name, make, config, seed):
     module.double()
     norms = []
     for key, layer in module.named_modules():
-        if isinstance(layer, torch.nn.LayerNorm):
-            layer.register_forward_pre_hook(lambda _, inputs, key=key: norms.append((key, inputs[0].detach())))
+        if isinstance(layer, (torch.nn.LayerNorm, torch.nn.RMSNorm)):
+            layer.register_forward_pre_hook(lambda norm, inputs, key=key: norms.append((key, norm, inputs[0].detach())))
     outputs = module(strings)
     ((outputs - labels.double()) ** 2).mean().backward()
     file |= {"strings": strings.byte(), "labels": labels, "outputs": outputs.detach().clone()}
     file |= {f"grad.{key}": parameter.grad.clone() for key, parameter in module.named_parameters()}
-    for index, (key, inputs) in enumerate(norms):
-        file[f"norm.{index}.{key}"] = inputs.var(-1, unbiased=False)
+    for index, (key, norm, inputs) in enumerate(norms):
+        rms = isinstance(norm, torch.nn.RMSNorm)
+        file[f"norm.{index}.{key}"] = inputs.square().mean(-1) if rms else inputs.var(-1, unbiased=False)
     if isinstance(module, EncoderDecoder):
         with torch.no_grad():
             file["decoded"] = module.decode(strings)

@@ -1,13 +1,25 @@
 //! Exact analysis of Boolean functions: truth tables, Walsh spectra, sensitivities.
 //!
 //! ```
-//! use pudica_boolean::{Spectrum, TruthTable, sensitivity_profile};
+//! use pudica_boolean::{BooleanFunction, Expression, Named, Spectrum, TruthTable, sensitivity_profile};
 //!
-//! let f = TruthTable::from_fn(3, |x| x.ones() >= 2)?; // majority of three
+//! // A function by its values, by a name, by an expression.
+//! let f = TruthTable::from_fn(3, |x| x.ones() >= 2)?;
+//! let majority = "majority".parse::<Named>()?.boolean_at(21)?.table()?;
+//! let tribes = Expression::parse("x1 & x2 | x3 & x4", None)?.table()?;
+//!
+//! // How many bits change the value when they are flipped, exactly: for each bit, in the mean, at most.
 //! let profile = sensitivity_profile(&f);
 //! assert_eq!(profile.influences(), [0.5, 0.5, 0.5]);
 //! assert_eq!(profile.average_sensitivity(), 1.5);
-//! assert_eq!(Spectrum::of(&f)?.degree(), 3);
+//! assert_eq!(sensitivity_profile(&tribes).average_sensitivity(), 1.5);
+//!
+//! // The Fourier-Walsh spectrum: coefficients, weight by degree, noise stability.
+//! let spectrum = Spectrum::of(&f)?;
+//! assert_eq!(spectrum.degree(), 3);
+//! assert_eq!(spectrum.degree_profile(), [0.0, 0.75, 0.0, 0.25]);
+//! assert_eq!(spectrum.coefficient(0b100), 0.5);
+//! assert!(Spectrum::of(&majority)?.noise_stability(0.9) > 0.7);
 //! # Ok::<(), pudica_boolean::Error>(())
 //! ```
 //!
@@ -29,6 +41,7 @@ pub mod files;
 mod formula;
 pub mod function;
 pub mod given;
+pub mod interpolator;
 mod lanes;
 mod largest;
 pub mod linear_threshold;
@@ -53,6 +66,7 @@ pub use error::{Error, Result, did_you_mean, nearest, shortened, shortened_lines
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use given::Given;
+pub use interpolator::min_degree_interpolator;
 pub use named::{Function, Named};
 pub use properties::{NormalForm, Properties};
 pub use sensitivity::{SensitivityProfile, flip_counts, sensitivity_profile};

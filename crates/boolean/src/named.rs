@@ -41,6 +41,10 @@ pub enum Named {
     InnerProduct,
     /// Parity, computed by the two nested majorities of Lemma 8 of Hahn & Rofin.
     TwoMajority,
+    /// The sum of the products of K consecutive signs, cyclically; a real number.
+    Cyclic(usize),
+    /// x1 x2 - 1.25 x2 x3 + 1.5 x3 x1 of signs, a real number.
+    Triangle,
 }
 
 /// Each function as it is typed, and what it is.
@@ -59,6 +63,8 @@ pub const CATALOGUE: &[(&str, &str)] = &[
     ("address:K", "x1..xK point at one of the 2^K bits that follow (n = K + 2^K)"),
     ("inner-product", "x1 x_{n/2+1} + ... + x_{n/2} x_n modulo 2 (n even)"),
     ("two-majority", "parity as the two nested majorities of Lemma 8 (Hahn & Rofin)"),
+    ("cyclic:K", "(1 - g) / 2 for g = the sum of all products of K consecutive signs, cyclically (real-valued)"),
+    ("triangle", "(1 - g) / 2 for g = s1 s2 - 1.25 s2 s3 + 1.5 s3 s1 of the signs (real-valued; Abbe et al.)"),
 ];
 
 /// A named function at a given n.
@@ -80,10 +86,15 @@ impl Named {
 
     /// The function of `n` variables, or why there is none.
     pub fn at(self, n: usize) -> Result<Function> {
-        if self == Self::Mean {
-            return Ok(Function::Real(Box::new(real(n, move |x: &Bits| x.ones() as f64 / n as f64)?)));
-        }
-        self.boolean_at(n).map(Function::Boolean)
+        let refuse = |why: String| Err(Error::Variables(format!("{self} is not defined for n={n}: {why}")));
+        Ok(Function::Real(match self {
+            Self::Mean => Box::new(real(n, move |x: &Bits| x.ones() as f64 / n as f64)?),
+            Self::Cyclic(k) if k > n => return refuse(format!("K={k} is more than n")),
+            Self::Cyclic(k) => Box::new(real(n, move |x: &Bits| of_signs(cyclic(x, k)))?),
+            Self::Triangle if n < 3 => return refuse("it has three variables".into()),
+            Self::Triangle => Box::new(real(n, move |x: &Bits| of_signs(triangle(x)))?),
+            _ => return self.boolean_at(n).map(Function::Boolean),
+        }))
     }
 
     /// The Boolean function of `n` variables, or why there is none.
@@ -112,9 +123,29 @@ impl Named {
             Self::Address(address_bits) => Box::new(circuits::Address { address_bits }),
             Self::InnerProduct if n % 2 == 1 => return refuse("n must be even".into()),
             Self::InnerProduct => Box::new(circuits::InnerProduct { n }),
-            Self::Mean => return refuse("its values are real, not Boolean".into()),
+            Self::Mean | Self::Cyclic(_) | Self::Triangle => return refuse("its values are real, not Boolean".into()),
         })
     }
+}
+
+/// A value on the scale of signs, where bit 0 is +1 and bit 1 is -1, on the scale of bits.
+fn of_signs(value: f64) -> f64 {
+    (1.0 - value) / 2.0
+}
+
+/// The sign of x_{i+1}.
+fn sign(x: &Bits, i: usize) -> f64 {
+    if x.get(i) { -1.0 } else { 1.0 }
+}
+
+fn cyclic(x: &Bits, k: usize) -> f64 {
+    let n = x.len();
+    (0..n).map(|start| (start..start + k).map(|i| sign(x, i % n)).product::<f64>()).sum()
+}
+
+fn triangle(x: &Bits) -> f64 {
+    let [a, b, c] = [0, 1, 2].map(|i| sign(x, i));
+    a * b - 1.25 * b * c + 1.5 * c * a
 }
 
 /// The name without its parameter: `kparity` of `kparity:3` and of `kparity:K`.
@@ -178,6 +209,8 @@ impl Named {
             "address" => positive(Self::Address),
             "inner-product" => Ok(Self::InnerProduct),
             "two-majority" => Ok(Self::TwoMajority),
+            "cyclic" => positive(Self::Cyclic),
+            "triangle" => Ok(Self::Triangle),
             _ => unreachable!("every name of the catalogue is matched above"),
         }
     }
@@ -200,6 +233,8 @@ impl fmt::Display for Named {
             Self::Address(k) => write!(f, "address:{k}"),
             Self::InnerProduct => write!(f, "inner-product"),
             Self::TwoMajority => write!(f, "two-majority"),
+            Self::Cyclic(k) => write!(f, "cyclic:{k}"),
+            Self::Triangle => write!(f, "triangle"),
         }
     }
 }
@@ -224,7 +259,9 @@ mod tests {
             Named::Tribes(w) => (0..n / w).any(|tribe| (1..=w).all(|i| bit(tribe * w + i))),
             Named::Address(k) => bit(k + 1 + (1..=k).fold(0, |a, i| 2 * a + usize::from(bit(i)))),
             Named::InnerProduct => (1..=n / 2).filter(|&i| bit(i) & bit(n / 2 + i)).count() % 2 == 1,
-            Named::Mean | Named::Random(_) => unreachable!("not Boolean, or without another definition"),
+            Named::Mean | Named::Cyclic(_) | Named::Triangle | Named::Random(_) => {
+                unreachable!("not Boolean, or without another definition")
+            }
         }
     }
 
@@ -266,6 +303,24 @@ mod tests {
             let program = Named::TwoMajority.boolean_at(n).unwrap().table().unwrap();
             assert_eq!(program, Named::Parity.boolean_at(n).unwrap().table().unwrap(), "n={n}");
         }
+    }
+
+    /// Their coefficients on the scale of signs are those of their descriptions, and there are no others.
+    #[test]
+    fn real_functions_of_signs_have_the_coefficients_they_say() {
+        let coefficients = |name: &str, n: usize| {
+            let Function::Real(f) = name.parse::<Named>().unwrap().at(n).unwrap() else { panic!("{name} is real") };
+            let values: Vec<f64> =
+                crate::RealTable::of(f.as_ref()).unwrap().values().iter().map(|v| 1.0 - 2.0 * v).collect();
+            let table = crate::RealTable::new(n, values[..].into(), f64::EPSILON).unwrap();
+            let mut found = crate::Spectrum::of_real(table).unwrap().largest(100);
+            found.sort_by_key(|(set, _)| *set);
+            found
+        };
+        assert_eq!(coefficients("triangle", 4), [(0b0110, -1.25), (0b1010, 1.5), (0b1100, 1.0)]);
+        let cyclic = [0b00111, 0b01110, 0b10011, 0b11001, 0b11100].map(|set| (set, 1.0));
+        assert_eq!(coefficients("cyclic:3", 5), cyclic);
+        assert!("cyclic:6".parse::<Named>().unwrap().at(5).is_err() && Named::Triangle.at(2).is_err());
     }
 
     #[test]

@@ -235,6 +235,15 @@ impl Spectrum {
         &self.degree_profile
     }
 
+    /// E (f - g)^2 by degree: the sum of (lambda_S - mu_S)^2 over |S| = i, for i = 0..=n. Both have the same variables.
+    pub fn distance_by_degree(&self, other: &Spectrum) -> Vec<f64> {
+        let mut distances = vec![0.0; self.n + 1];
+        for (set, (own, its)) in self.coefficients().zip(other.coefficients()).enumerate() {
+            distances[set.count_ones() as usize] += (own - its).powi(2);
+        }
+        distances
+    }
+
     /// The sum of |lambda_S|.
     pub fn spectral_norm(&self) -> f64 {
         self.spectral_norm

@@ -1,5 +1,7 @@
 //! A target together with where its strings come from and what is asked about them.
 
+use std::ops::RangeInclusive;
+
 use crate::{Bits, DataError, Stream, Target, TrainingSet, prefix_parities};
 
 /// Strings and what the network should answer on them.
@@ -17,12 +19,22 @@ pub struct Task {
     target: Target,
     scratchpad: bool,
     training_set: Option<TrainingSet>,
+    lengths: Option<Lengths>,
+}
+
+/// Strings of other lengths than the target's own.
+#[derive(Debug, Clone)]
+struct Lengths {
+    /// One of these is drawn for each training batch.
+    train: RangeInclusive<usize>,
+    /// The function on strings of each further length that is asked for.
+    targets: Vec<Target>,
 }
 
 impl Task {
     /// Learn the target's value from fresh uniform strings.
     pub fn new(target: Target) -> Self {
-        Self { target, scratchpad: false, training_set: None }
+        Self { target, scratchpad: false, training_set: None, lengths: None }
     }
 
     /// Learn PARITY's value on every prefix instead; other targets have no scratchpad.
@@ -40,6 +52,16 @@ impl Task {
         self
     }
 
+    /// Train on strings of one of these lengths in each batch, all equally often, and label strings of all lengths that `targets` have.
+    /// Measurements are still made on the target's own length unless strings are given.
+    pub fn with_lengths(mut self, train: RangeInclusive<usize>, targets: Vec<Target>) -> Result<Self, DataError> {
+        if train.is_empty() || *train.start() == 0 {
+            return Err(DataError::BadN { what: "training on several lengths", n: *train.start(), max: *train.end() });
+        }
+        self.lengths = Some(Lengths { train, targets });
+        Ok(self)
+    }
+
     /// The target.
     pub fn target(&self) -> &Target {
         &self.target
@@ -55,9 +77,16 @@ impl Task {
         let mut stream = Stream::new(seed, "train-batch", step);
         let strings = match &self.training_set {
             Some(set) => set.batch(rows, &mut stream),
-            None => Bits::uniform(rows, self.target.n(), &mut stream)?,
+            None => Bits::uniform(rows, self.train_length(seed, step), &mut stream)?,
         };
         self.label(strings)
+    }
+
+    /// The length of the strings of one training step.
+    fn train_length(&self, seed: u64, step: u64) -> usize {
+        let Some(Lengths { train, .. }) = &self.lengths else { return self.target.n() };
+        let choices = (train.end() - train.start() + 1) as u64;
+        train.start() + Stream::new(seed, "train-length", step).below(choices) as usize
     }
 
     /// Batch `index` of a measurement on the whole input space: `rows` fresh uniform strings; or every string once when there are
@@ -80,9 +109,15 @@ impl Task {
     pub fn label(&self, strings: Bits) -> Result<Batch, DataError> {
         let labels = match self.scratchpad {
             true => prefix_parities(&strings),
-            false => self.target.labels(&strings)?,
+            false => self.target_at(strings.n()).labels(&strings)?,
         };
         Ok(Batch { strings, labels })
+    }
+
+    /// The function on strings of this length; the target where it is not known, which says what is wrong.
+    fn target_at(&self, n: usize) -> &Target {
+        let others = self.lengths.iter().flat_map(|lengths| &lengths.targets);
+        std::iter::once(&self.target).chain(others).find(|target| target.n() == n).unwrap_or(&self.target)
     }
 }
 
@@ -119,6 +154,28 @@ mod tests {
         let whole = parity(6).measure_batch(64, 0, "evaluate", 3).unwrap();
         assert_eq!(whole.strings, Bits::cube(6).unwrap());
         assert_eq!(parity(7).measure_batch(64, 0, "evaluate", 3).unwrap().strings.rows(), 64);
+    }
+
+    #[test]
+    fn each_batch_has_one_of_the_lengths_and_its_labels() {
+        let targets = (2..5).chain([12]).map(|n| Target::parse("majority", n).unwrap()).collect();
+        let task = Task::new(Target::parse("majority", 5).unwrap()).with_lengths(2..=5, targets).unwrap();
+        let mut seen = [0; 6];
+        for step in 0..200 {
+            let batch = task.train_batch(8, 3, step).unwrap();
+            seen[batch.strings.n()] += 1;
+            for (string, label) in batch.strings.iter().zip(&batch.labels) {
+                let ones = string.iter().filter(|bit| **bit == 1).count();
+                assert_eq!(*label > 0.5, 2 * ones > string.len(), "{string:?}");
+            }
+            assert_eq!(batch, task.train_batch(8, 3, step).unwrap());
+        }
+        assert!(seen[..2] == [0, 0] && seen[2..].iter().all(|times| (30..70).contains(times)), "{seen:?}");
+        let long = Bits::uniform(3, 12, &mut Stream::new(0, "test", 0)).unwrap();
+        assert_eq!(task.label(long).unwrap().labels.len(), 3);
+        assert!(task.label(Bits::uniform(3, 7, &mut Stream::new(0, "test", 0)).unwrap()).is_err());
+        assert_eq!(task.measure_batch(64, 0, "evaluate", 0).unwrap().strings, Bits::cube(5).unwrap());
+        assert!(parity(5).with_lengths(0..=5, Vec::new()).is_err());
     }
 
     #[test]

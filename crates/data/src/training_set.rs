@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::{Bits, DataError, Stream, bits::check_n};
+use pudica_boolean::TruthTable;
+
+use crate::bits::{check_n, cube_row};
+use crate::{Bits, DataError, Stream};
 
 /// A fixed set of distinct strings that a run trains on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +32,27 @@ impl TrainingSet {
             }
         }
         Ok(Self { strings: Bits::new(n, data)? })
+    }
+
+    /// All strings but those where `unseen` is 1, in the order of the cube.
+    pub fn all_but(unseen: &TruthTable) -> Result<Self, DataError> {
+        let n = unseen.variables();
+        let seen: Vec<usize> = (0..unseen.rows()).filter(|row| !unseen.get(*row)).map(|row| row as usize).collect();
+        if seen.is_empty() {
+            return Err(DataError::BadSetSize { size: 0, n });
+        }
+        Ok(Self { strings: Bits::cube(n)?.select(seen) })
+    }
+
+    /// 1 on every string that is not in the set.
+    pub fn unseen(&self) -> Result<TruthTable, DataError> {
+        let n = self.strings.n();
+        let mut seen = TruthTable::zeros(n)?;
+        self.strings.iter().for_each(|string| seen.set(cube_row(string) as u64, true));
+        Ok(TruthTable::from_words(
+            n,
+            &seen.words()[..(1usize << n).div_ceil(64)].iter().map(|word| !word).collect::<Vec<_>>(),
+        )?)
     }
 
     /// The set [size, n], in the order drawn.
@@ -78,5 +102,20 @@ mod tests {
         let members: HashSet<&[u8]> = set.strings().iter().collect();
         assert_eq!(batch.rows(), 64);
         assert!(batch.iter().all(|string| members.contains(string)));
+    }
+
+    #[test]
+    fn what_is_not_seen_is_in_no_batch() {
+        for n in [3, 7] {
+            let unseen = TruthTable::from_fn(n, |x| x.get(0) & !x.get(2)).unwrap();
+            let set = TrainingSet::all_but(&unseen).unwrap();
+            assert_eq!(set.strings().rows(), 3 << (n - 2));
+            assert!(set.strings().iter().all(|string| string[0] == 0 || string[2] == 1));
+            assert_eq!(set.unseen().unwrap(), unseen);
+        }
+        let drawn = TrainingSet::draw(5, 4, 1).unwrap();
+        assert_eq!(drawn.unseen().unwrap().ones(), 11);
+        let everything = TruthTable::from_fn(4, |_| true).unwrap();
+        assert!(TrainingSet::all_but(&everything).is_err());
     }
 }

@@ -69,18 +69,23 @@ pub(crate) fn measured(strings: Strings, replica: usize, task: &Task, seed: u64)
 
 /// Whether replicas can be measured on these strings.
 pub(crate) fn check_strings(strings: Strings, shape: &Shape, replicas: usize) -> Result<(), EnsembleError> {
-    check_bits(strings, shape.encoder.n, replicas)
+    let n = shape.encoder.n;
+    check_bits(strings, replicas, |found| match found == n {
+        true => Ok(()),
+        false => Err(NnError::Batch(format!("the network reads strings of {n} bits, these have {found}"))),
+    })
 }
 
-/// Whether networks that read strings of `n` bits can be measured on these.
-pub(crate) fn check_bits(strings: Strings, n: usize, replicas: usize) -> Result<(), EnsembleError> {
+/// Whether networks can be measured on these strings, where `reads` says whether they read strings of so many bits.
+pub(crate) fn check_bits(
+    strings: Strings,
+    replicas: usize,
+    reads: impl Fn(usize) -> Result<(), NnError>,
+) -> Result<(), EnsembleError> {
     let batch = |problem: String| Err(NnError::Batch(problem).into());
     let check_one = |bits: &Bits| {
-        let (expected, found) = (n, bits.n());
+        reads(bits.n())?;
         match bits.rows() {
-            _ if found != expected => {
-                batch(format!("the network reads strings of {expected} bits, these have {found}"))
-            }
             0 => batch("it has no strings".into()),
             _ => Ok(()),
         }

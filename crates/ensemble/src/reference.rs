@@ -1,7 +1,7 @@
 //! The networks of `pudica_nn` behind the ensemble's face, one after the other: slow, and the oracle of the tests.
 
-use pudica_data::Bits;
-use pudica_nn::{Architecture, Device, Network, NnError, NormFactors, Trainer, TrainingState, Weights};
+use pudica_data::{Bits, Stream};
+use pudica_nn::{Architecture, Device, Network, NnError, NormFactors, Placed, Trainer, TrainingState, Weights};
 
 use crate::measure::{response, score, shake};
 use crate::members::{check_bits, check_networks, measured};
@@ -57,7 +57,7 @@ impl Reference {
         strings: Strings,
         measure: impl Fn(usize, &Bits, &[f32]) -> Result<R, EnsembleError>,
     ) -> Result<Vec<R>, EnsembleError> {
-        check_bits(strings, self.architecture.n(), self.members.len())?;
+        check_bits(strings, self.members.len(), |length| self.architecture.check_length(length, 0))?;
         let one = |(replica, member): (usize, &Member)| {
             let batch = measured(strings, replica, &member.task, member.seed)?;
             measure(replica, &batch.strings, &batch.labels)
@@ -86,9 +86,10 @@ impl Engine for Reference {
             let mut of_step = Vec::with_capacity(self.members.len());
             for ((member, trainer), lost) in self.members.iter().zip(&mut self.trainers).zip(&mut self.lost) {
                 let batch = member.task.train_batch(self.rows, member.seed, self.steps)?;
+                let offset = offset(&self.architecture, batch.strings.n(), member.seed, self.steps);
                 let loss = match lost {
                     true => f64::NAN,
-                    false => match trainer.step(&batch.strings, &batch.labels) {
+                    false => match trainer.step(Placed { strings: &batch.strings, offset }, &batch.labels) {
                         Ok(loss) | Err(NnError::Diverged { loss, .. }) => loss,
                         Err(error) => return Err(error.into()),
                     },
@@ -135,6 +136,15 @@ impl Engine for Reference {
             let (_, norms) = self.trainers[replica].network()?.predict_with_norms(strings)?;
             Ok(summarise(&norms, strings.rows()))
         })
+    }
+}
+
+/// The position at which the strings of a training step begin: anywhere among learned positions, so that all of them are learnt where there are
+/// more than bits. Measured strings begin at the first.
+fn offset(architecture: &Architecture, length: usize, seed: u64, step: u64) -> usize {
+    match architecture.positions().and_then(|positions| positions.checked_sub(length)) {
+        None | Some(0) => 0,
+        Some(room) => Stream::new(seed, "train-offset", step).below(room as u64 + 1) as usize,
     }
 }
 

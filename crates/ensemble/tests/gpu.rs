@@ -4,7 +4,7 @@ use pudica_boolean::memory::Array;
 use pudica_boolean::table::RealTable;
 use pudica_data::{Bits, Stream, Target, Task, TrainingSet};
 use pudica_ensemble::{Engine, Member, Noise, NoisyResponse, Precision, Shape, Strings, gpu, gpu_replicas, reference};
-use pudica_nn::{AdamWConfig, Architecture, Embed, EncoderConfig, TrainingState};
+use pudica_nn::{AdamWConfig, Architecture, Embed, EncoderConfig, Parameter, TrainingState};
 
 /// One network.
 fn member(shape: &Shape, target: &str, seed: u64, adamw: AdamWConfig, set: Option<usize>, start: Start) -> Member {
@@ -126,33 +126,59 @@ fn close(found: f64, expected: f64, tolerance: f64) -> bool {
     (found - expected).abs() <= tolerance * (expected.abs() + 1e-6)
 }
 
-/// After one step from zero moments the first moment is (1 - beta1) times the gradient. Seen to fail on an H200 for real labels at n = 1
-/// (1.05e-5): they may be near a network's outputs, and then their differences have few digits in f32.
+/// To 1e-5 of each parameter's largest or, in a network whose gradients have fewer digits, no further than an ulp of its weights moves the
+/// reference's. So it is with real labels at n = 1: two strings whose labels are near the outputs, and an error of that difference scales all
+/// gradients alike. There an ulp moves gradients in f64 by 1.5e-5; an H200 was seen off by 1.05e-5, the CPU's engine in f32 by 0.75e-5.
 #[test]
 fn gradients_agree() {
     if !there_is_a_gpu() {
         return;
     }
+    let mut failures = Vec::new();
     for case in cases() {
-        let (mut found, mut expected) = pair(&case, Start::Moved, Precision::F32);
-        found.advance(1).unwrap();
-        expected.advance(1).unwrap();
-        for replica in 0..found.replicas() {
-            let (found, expected) = (found.state(replica).unwrap(), expected.state(replica).unwrap());
-            for parameter in expected.weights.layout() {
-                let (found, expected) =
-                    (&found.first_moment[parameter.range.clone()], &expected.first_moment[parameter.range.clone()]);
-                let largest = expected.iter().fold(1e-4f32, |largest, g| largest.max(g.abs()));
-                let worst = found.iter().zip(expected).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
-                assert!(
-                    worst <= 1e-5 * largest,
-                    "{}, replica {replica}, {}: off by {worst} of {largest}",
-                    case.name(),
-                    parameter.name
-                );
+        let mut engine = gpu(case.shape.clone(), case.members(Start::Moved), Precision::F32).unwrap();
+        engine.advance(1).unwrap();
+        let found: Vec<TrainingState> = (0..engine.replicas()).map(|replica| engine.state(replica).unwrap()).collect();
+        let stepped = |members| {
+            let mut engines = references(&case, members, Precision::F32);
+            advance_all(&mut engines, 1);
+            engines.iter().map(|engine| engine.state(0).unwrap()).collect::<Vec<_>>()
+        };
+        let expected = stepped(case.members(Start::Moved));
+        let off: Vec<f64> =
+            found.iter().zip(&expected).map(|(found, expected)| gradient_off(found, expected)).collect();
+        if off.iter().all(|off| *off <= 1e-5) {
+            continue;
+        }
+        let nudged: Vec<_> = (0..4).map(|time| stepped(nudged(case.members(Start::Moved), time))).collect();
+        for (replica, off) in off.into_iter().enumerate() {
+            let own = nudged.iter().map(|states| gradient_off(&states[replica], &expected[replica]));
+            let limit = own.fold(1e-5, f64::max);
+            let found = format!("{}, replica {replica}: off by {off:.2e} of {limit:.2e}", case.name());
+            eprintln!("{found}");
+            // Also where it is not a number.
+            if off.is_nan() || off > limit {
+                failures.push(found);
             }
         }
     }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// How far gradients lie apart, in parts of each parameter's largest: the furthest of all parameters. After one step from zero moments the
+/// first moment is (1 - beta1) times the gradient.
+fn gradient_off(found: &TrainingState, expected: &TrainingState) -> f64 {
+    let of = |parameter: &Parameter| {
+        let [found, expected] = [found, expected].map(|state| &state.first_moment[parameter.range.clone()]);
+        let largest = expected.iter().fold(1e-4f32, |largest, g| largest.max(g.abs()));
+        furthest(found.iter().zip(expected).map(|(a, b)| f64::from((a - b).abs() / largest)))
+    };
+    furthest(expected.weights.layout().iter().map(of))
+}
+
+/// The largest of them. A NaN is not lost, as it would be by `max`.
+fn furthest(of: impl IntoIterator<Item = f64>) -> f64 {
+    of.into_iter().fold(0.0, |worst, off| if worst.is_nan() || off <= worst { worst } else { off })
 }
 
 /// Moments are f32, so what is seen of gradients computed in f64 is how they round: to the same f32, but for the few that lie so near
@@ -219,44 +245,78 @@ fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
 }
 
 /// How far a hundred losses of the reference in f32 come to lie from its own with each weight an ulp further up or down: the furthest of
-/// four times. At width 128 a departure is 7e-5 to 7e-3, mostly 3e-4, so that four may all be small: seen to fail on an H200 by 3.16e-4
-/// against 2.91e-4.
+/// sixteen times. One departure says little: at width 128 they are 7e-5 to 7e-3, half of them above 3e-4, and the furthest of four was once below the
+/// GPU's own, which is as far as most.
 fn reference_from_itself(case: &Case) -> f64 {
     let expected = advance_all(&mut reference_of_each(case, Start::Usual, Precision::F32), 100);
-    let nudged = |time: u64| {
-        let mut members = case.members(Start::Usual);
-        for member in &mut members {
-            let mut signs = Stream::new(time, "ulps", 0);
-            for weight in member.state.weights.data_mut() {
-                *weight = if signs.normal_f32() < 0.0 { weight.next_down() } else { weight.next_up() };
-            }
-        }
-        worst(&advance_all(&mut references(case, members, Precision::F32), 100), &expected)
+    let departure = |time| {
+        let mut engines = references(case, nudged(case.members(Start::Usual), time), Precision::F32);
+        worst(&advance_all(&mut engines, 100), &expected)
     };
-    (0..4).map(nudged).fold(0.0, f64::max)
+    let departure = &departure;
+    let mut all: Vec<f64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|time| scope.spawn(move || departure(time))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    all.sort_by(f64::total_cmp);
+    eprintln!("the reference from itself: {all:?}");
+    all[15]
 }
 
-/// Along the reference's way: from each of its states, the loss that the GPU finds there, to 2e-5. Seen to fail on an H200 at n = 1 (2.9e-5),
-/// where the loss is 2e-5 itself: the square of a small difference of outputs and labels, of which f32 has few digits. Elsewhere at most 5e-6.
+/// The same networks with each weight an ulp further up or down, which differs from time to time.
+fn nudged(mut members: Vec<Member>, time: u64) -> Vec<Member> {
+    for member in &mut members {
+        let mut signs = Stream::new(time, "ulps", 0);
+        for weight in member.state.weights.data_mut() {
+            *weight = if signs.normal_f32() < 0.0 { weight.next_down() } else { weight.next_up() };
+        }
+    }
+    members
+}
+
+/// Along the reference's way: from each of its states, the loss that the GPU finds there, to 2e-5. Where the loss is small it has fewer digits, being
+/// the square of a small difference of outputs and labels: at n = 1 it falls to 5e-7, and an ulp of an output of 1 changes it by 3e-4. There its root, which is
+/// how far outputs are from labels, must lie no further from the reference's than an ulp of the weights moves it at such steps.
 #[test]
 fn every_one_of_a_hundred_steps_agrees_in_f32() {
     if !there_is_a_gpu() {
         return;
     }
     for case in cases().into_iter().chain([paper()]) {
-        let mut references = reference_of_each(&case, Start::Usual, Precision::F32);
+        let mut walk = reference_of_each(&case, Start::Usual, Precision::F32);
         let mut worst_of_all = 0f64;
-        for step in 0..100 {
+        // Of each network, at the steps where its loss is off by more: how far the roots are, and how far an ulp moves the reference's.
+        let mut roots = vec![(0f64, 0f64); walk.len()];
+        for _ in 0..100 {
             let mut members = case.members(Start::Usual);
-            for (member, reference) in members.iter_mut().zip(&references) {
+            for (member, reference) in members.iter_mut().zip(&walk) {
                 member.state = reference.state(0).unwrap();
             }
-            let found = gpu(case.shape.clone(), members, Precision::F32).unwrap().advance(1).unwrap();
-            let off = worst(&found, &advance_all(&mut references, 1));
-            assert!(off <= 2e-5, "{}, step {step}: off by {off:.2e}", case.name());
-            worst_of_all = worst_of_all.max(off);
+            let found = gpu(case.shape.clone(), members.clone(), Precision::F32).unwrap().advance(1).unwrap().remove(0);
+            let expected = advance_all(&mut walk, 1).remove(0);
+            let hard: Vec<usize> = (0..found.len()).filter(|of| !close(found[*of], expected[*of], 2e-5)).collect();
+            if hard.is_empty() {
+                worst_of_all = worst_of_all.max(worst(&[found], &[expected]));
+                continue;
+            }
+            let root_off = |losses: &[f64], of: usize| (losses[of].sqrt() - expected[of].sqrt()).abs();
+            for of in &hard {
+                roots[*of].0 = furthest([roots[*of].0, root_off(&found, *of)]);
+            }
+            for time in 0..4 {
+                let losses =
+                    advance_all(&mut references(&case, nudged(members.clone(), time), Precision::F32), 1).remove(0);
+                for of in &hard {
+                    roots[*of].1 = roots[*of].1.max(root_off(&losses, *of));
+                }
+            }
         }
-        eprintln!("{}: {worst_of_all:.2e}", case.name());
+        eprintln!("{}: {worst_of_all:.2e}, where it is more roots and their limits {roots:?}", case.name());
+        assert!(
+            roots.iter().all(|(off, limit)| off <= limit),
+            "{}: roots off by more than an ulp's {roots:?}",
+            case.name()
+        );
     }
 }
 
@@ -270,9 +330,7 @@ fn apart(case: &Case, precision: Precision) -> f64 {
 fn worst(found: &[Vec<f64>], expected: &[Vec<f64>]) -> f64 {
     assert_eq!((found.len(), found[0].len()), (expected.len(), expected[0].len()));
     let pairs = found.iter().flatten().zip(expected.iter().flatten());
-    let off = |(found, expected): (&f64, &f64)| (found - expected).abs() / (expected.abs() + 1e-6);
-    // A NaN is not lost, as it would be by `max`.
-    pairs.map(off).fold(0.0, |worst, off| if off <= worst { worst } else { off })
+    furthest(pairs.map(|(found, expected)| (found - expected).abs() / (expected.abs() + 1e-6)))
 }
 
 /// A reference for each member.

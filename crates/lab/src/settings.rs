@@ -202,7 +202,8 @@ mod tests {
         let sentence = RunConfig::resolve(&settings).unwrap_err().to_string();
         assert_eq!(
             sentence,
-            "model.kind: must be \"encoder\" or \"encoder-decoder\", not \"decoder\": did you mean 'encoder'?"
+            "model.kind: must be \"encoder\", \"encoder-decoder\", \"mlp\", \"lstm\", \"gru\" or \"ssm\", not \"decoder\": \
+             did you mean 'encoder'?"
         );
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{numbers, plan, plan_of, runs};
-use pudica_lab::store::SweepRun;
-use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, execute};
+use pudica_lab::store::{RunFolder, SweepRun};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, Tally, Trained, execute, trained_network};
 
 const TINY: &str = "
 title = 'tiny'
@@ -34,29 +34,35 @@ fn run_together(together: usize, plan: &Plan, folder: &Path, jobs: usize, stop: 
     execute(plan, folder, &machine, &|_: &Event| {}, stop).unwrap()
 }
 
-#[test]
-fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
-    let plan = plan(TINY, &["track.every=20"]);
-    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
-    let mut wait = Duration::from_millis(5);
-    let mut calls = 0;
-    loop {
+/// Runs a sweep again and again, each time stopped a little later, until it is finished: how often.
+fn interrupted(first: Duration, run: impl Fn(usize, &Stop) -> Tally) -> usize {
+    // Longer and longer, so that a slow machine finishes too.
+    let mut wait = first;
+    for call in 0.. {
         let stop = Stop::new();
         let tally = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(wait);
                 stop.request();
             });
-            run_together(if calls % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, &stop)
+            run(call, &stop)
         });
-        calls += 1;
-        // Longer and longer, so that a slow machine finishes too.
         wait = wait.mul_f64(1.3);
         if tally.remaining == 0 {
-            break;
+            return call + 1;
         }
     }
+    unreachable!("a sweep ends")
+}
+
+#[test]
+fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
+    let plan = plan(TINY, &["track.every=20"]);
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
+    let calls = interrupted(Duration::from_millis(5), |call, stop| {
+        run_together(if call % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, stop)
+    });
     assert!(calls > 1, "the sweep was interrupted");
     assert_eq!(numbers(whole.path()), numbers(parts.path()));
 }
@@ -283,6 +289,104 @@ fn the_scratchpad_runs_and_decodes() {
     assert!((0.0..=1.0).contains(&summary.measure("decode_accuracy").unwrap()));
     assert!(summary.measure("blowup_encoder").is_some() && summary.measure("blowup_decoder").is_some());
     assert!(summary.measure("average_sensitivity").is_none());
+}
+
+/// The network of a finished run.
+fn trained(sweep: &Path, id: &str) -> Trained {
+    trained_network(&RunFolder::new(sweep.join("runs").join(id)), None).unwrap()
+}
+
+/// Networks that burn computes: of each its settings, and whether it has norms.
+const BEYOND: [(&[&str], bool); 10] = [
+    (&["model.kind=mlp", "model.activation=gelu"], false),
+    (&["model.kind=lstm"], false),
+    (&["model.kind=gru", "model.read=mean"], false),
+    (&["model.kind=ssm", "model.eigenvalues=signed", "model.norm=pre"], true),
+    (&["model.kind=ssm", "model.norm=none", "model.ff=4"], false),
+    (&["model.norm=rms", "model.position=rotary", "model.attention=causal", "model.init_scale=0.5"], true),
+    (&["model.norm=none", "model.position=sinusoidal", "model.read=mean"], false),
+    (&["model.positions=9", "model.activation=gelu"], true),
+    (&["model.positions=9", "train.lengths=1 to n", "eval.lengths=n/2 n 9"], true),
+    (&["model.kind=lstm", "train.lengths=n/2 to n", "eval.lengths=2n 4n"], false),
+];
+
+#[test]
+fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
+    for (settings, has_norms) in BEYOND {
+        let overrides = [settings, &["target=parity", "seed=0", "track.every=20"]].concat();
+        let plan = plan(TINY, &overrides);
+        let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0, "{settings:?}");
+        let summary = runs(whole.path())[0].summary.clone().unwrap();
+        for name in ["eval_loss", "sharpness", "output_shift", "param_norm", "average_sensitivity"] {
+            assert!(summary.measure(name).is_some_and(f64::is_finite), "{settings:?}: {name}");
+        }
+        assert_eq!(summary.measure("blowup").is_some(), has_norms, "{settings:?}");
+        assert_eq!(summary.device, "cpu (burn)");
+        interrupted(Duration::from_millis(20), |_, stop| run(&plan, parts.path(), 1, stop));
+        assert_eq!(numbers(whole.path()), numbers(parts.path()), "{settings:?}");
+        let Trained::Bits { network, n } = trained(whole.path(), &plan.runs[0].id) else {
+            panic!("{settings:?}: a run on bits has a network on bits");
+        };
+        let table = pudica_probe::learnt_table(&network, n).unwrap();
+        let average =
+            (0..32u64).map(|x| (0..5).filter(|i| table.get(x) != table.get(x ^ 1 << i)).count()).sum::<usize>();
+        assert_eq!(summary.measure("average_sensitivity"), Some(average as f64 / 32.0), "{settings:?}");
+    }
+}
+
+/// What is measured at other lengths, counted again on all strings by the network that is left on the disk.
+#[test]
+fn networks_are_tested_at_other_lengths() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["target=majority", "seed=0", "train.steps=200", "model.positions=10", "model.attention=causal"];
+    let lengths = ["train.lengths=2 to n", "eval.lengths=2n 3", "eval.batches=64"];
+    let plan = plan(TINY, &[&settings[..], &lengths[..]].concat());
+    run(&plan, folder.path(), 1, &Stop::new());
+    let summary = runs(folder.path())[0].summary.clone().unwrap();
+    let stored = RunFolder::new(folder.path().join("runs").join(&plan.runs[0].id));
+    let Ok(Trained::Bits { network, .. }) = trained_network(&stored, None) else {
+        panic!("the network of the run is there");
+    };
+    for length in [3, 10] {
+        let strings = pudica_data::Bits::cube(length).unwrap();
+        let outputs = network.predict(&strings).unwrap();
+        let rows = outputs.len();
+        let says = |row: usize| outputs[row] > 0.5;
+        let is = |row: usize| 2 * row.count_ones() as usize > length;
+        let accuracy = (0..rows).filter(|row| says(*row) == is(*row)).count() as f64 / rows as f64;
+        let flips = |row: usize| (0..length).filter(|bit| says(row) != says(row ^ 1 << bit)).count();
+        let sensitivity = (0..rows).map(flips).sum::<usize>() as f64 / rows as f64;
+        let loss = (0..rows).map(|row| (f64::from(outputs[row]) - f64::from(u8::from(is(row)))).powi(2)).sum::<f64>();
+        let found = |name: &str| summary.measure(&format!("{name}_at_{length}")).unwrap();
+        assert!((found("accuracy") - accuracy).abs() < 1e-12, "{length}: {} {accuracy}", found("accuracy"));
+        assert!((found("average_sensitivity") - sensitivity).abs() < 1e-12);
+        assert!((found("loss") - loss / rows as f64).abs() < 1e-6);
+    }
+    assert_eq!(summary.detail["train_lengths"], serde_json::json!([2, 5]));
+    assert_eq!(summary.detail["lengths"].as_array().unwrap().len(), 2);
+}
+
+/// At initialisation, on the fast lane and on burn: the scale multiplies matrices, and leaves everything else.
+#[test]
+fn networks_are_measured_at_initialisation_at_any_scale() {
+    for kind in ["encoder", "mlp", "lstm", "ssm"] {
+        let kind = format!("model.kind={kind}");
+        let overrides = [kind.as_str(), "target=parity", "seed=0", "train.steps=0", "model.init_scale=1,2"];
+        let folder = tempfile::tempdir().unwrap();
+        let plan = plan(TINY, &overrides);
+        run(&plan, folder.path(), 1, &Stop::new());
+        let weights = |run: &pudica_lab::plan::PlannedRun| match trained(folder.path(), &run.id) {
+            Trained::Bits { network, .. } => network.weights().clone(),
+            _ => unreachable!("a run on bits has a network on bits"),
+        };
+        let (plain, scaled) = (weights(&plan.runs[0]), weights(&plan.runs[1]));
+        for parameter in plain.layout() {
+            let factor = if parameter.shape.len() > 1 { 2.0 } else { 1.0 };
+            let expected: Vec<f32> = plain.data()[parameter.range.clone()].iter().map(|x| x * factor).collect();
+            assert_eq!(scaled.data()[parameter.range.clone()], expected, "{kind}: {}", parameter.name);
+        }
+    }
 }
 
 /// What a run is computed on decides its numbers: in one folder, f32 and f64 are different runs, and none answers for the other.

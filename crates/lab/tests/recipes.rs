@@ -35,6 +35,10 @@ fn paper_scale_is_the_published_number_of_runs() {
         ("hahn/scratchpad", 30 * 10),
         // not published: PARITY twice, MAJORITY, FIRST
         ("hahn/constructions", 4 * 27),
+        // ours: transformers of four depths and five other networks at nine lengths, scales, long inputs, cut at 0, trained ones
+        ("hahn/random-initialization", (4 + 4 + 1) * 9 * 20 + 5 * 5 * 20 + 5 * 3 * 10 + 5 * 20 + 3 * 2 * 3),
+        // ours: three functions and five networks, random functions with two kinds of unseen strings
+        ("hahn/degree-bias", 3 * 5 * 5 + 2 * 5 * 5 * 2),
     ];
     assert_eq!(published.map(|(name, _)| name).to_vec(), boolean_names());
     for (name, runs) in published {

@@ -9,10 +9,51 @@ use num_traits::{Float, NumAssign};
 use rayon::prelude::*;
 
 /// f32 and f64.
-pub(crate) trait Real: Element + Float + NumAssign + bytemuck::Pod + Send + Sync {}
+pub(crate) trait Real: Element + Float + NumAssign + bytemuck::Pod + Send + Sync {
+    /// e^x - 1 within a few roundings; in f32 so that loops over it vectorise. NaN stays NaN.
+    fn fast_exp_m1(self) -> Self;
 
-impl Real for f32 {}
-impl Real for f64 {}
+    /// 1 / (1 + e^-x)
+    #[inline(always)]
+    fn sigmoid(self) -> Self {
+        ((-self).fast_exp_m1() + Self::one() + Self::one()).recip()
+    }
+
+    /// The hyperbolic tangent.
+    #[inline(always)]
+    fn fast_tanh(self) -> Self {
+        let grown = (self + self).fast_exp_m1();
+        grown / (grown + Self::one() + Self::one())
+    }
+}
+
+impl Real for f32 {
+    /// e^x - 1 = 2^k (e^r - 1) + 2^k - 1 with k the integer nearest x / ln 2, and the Taylor series of e^r - 1 for |r| <= ln 2 / 2.
+    #[inline(always)]
+    fn fast_exp_m1(self) -> Self {
+        // Within these neither it nor its square leaves the numbers there are. (The comparisons let NaN through.)
+        let x = if self < -40.0 { -40.0 } else { self };
+        let x = if x > 40.0 { 40.0 } else { x };
+        // Adding 1.5 * 2^23 rounds to an integer, and leaves it in the low bits.
+        const ROUNDING: f32 = 12_582_912.0;
+        let shifted = x * std::f32::consts::LOG2_E + ROUNDING;
+        let k = shifted - ROUNDING;
+        // ln 2 in two parts, the first with so few digits that its product with k is exact.
+        let r = (x - k * 0.693_359_4) + k * 2.121_944_4e-4;
+        let mut series = 1.0 / 5040.0;
+        for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0] {
+            series = series * r + coefficient;
+        }
+        let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+        power * (r * series) + (power - 1.0)
+    }
+}
+
+impl Real for f64 {
+    fn fast_exp_m1(self) -> Self {
+        self.exp_m1()
+    }
+}
 
 /// Floating-point operations below which a step is not worth waking other cores for.
 const WORTH_SHARING: usize = 1 << 18;
@@ -173,4 +214,27 @@ pub(crate) fn total_of_pairs<T: Real>(x: &[T], y: &[T], f: impl Fn(T, T) -> T) -
 #[inline(always)]
 fn pairwise<T: Real>([a, b, c, d, e, f, g, h]: [T; 8]) -> T {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fast_functions_are_the_functions() {
+        for i in -20_000..=20_000 {
+            let x = i as f32 * 1e-3;
+            let wide = f64::from(x);
+            for (name, found, expected) in [
+                ("expm1", x.fast_exp_m1(), wide.exp_m1()),
+                ("sigmoid", x.sigmoid(), 1.0 / (1.0 + (-wide).exp())),
+                ("tanh", x.fast_tanh(), wide.tanh()),
+            ] {
+                let off = (f64::from(found) - expected).abs();
+                assert!(off <= 4e-7 * expected.abs(), "{name} of {x}: {found} {expected}");
+            }
+        }
+        assert!(f32::NAN.sigmoid().is_nan() && f32::NAN.fast_tanh().is_nan());
+        assert_eq!((1e30f32.fast_tanh(), (-1e30f32).fast_tanh(), 1e30f32.sigmoid()), (1.0, -1.0, 1.0));
+    }
 }

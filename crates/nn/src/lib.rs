@@ -29,6 +29,9 @@ mod noise;
 mod operation;
 mod parameters;
 mod params;
+mod product;
+mod recurrence;
+mod scan;
 mod state;
 mod train;
 mod weights;
@@ -37,11 +40,15 @@ pub use adamw::{AdamW, AdamWConfig};
 pub use device::Device;
 pub use error::NnError;
 pub use layers::{LAYER_NORM_EPS, Nonlinearity, NormFactors};
-pub use network::{Architecture, Network, is_positional};
-pub use networks::{Embed, EncoderConfig, EncoderDecoderConfig, grokking, text, token_attention, vision};
+pub use network::{Architecture, Network, Placed, is_positional};
+pub use networks::{
+    Eigenvalues, Embed, EncoderConfig, EncoderDecoderConfig, MlpConfig, Normalisation, Position, Read, RecurrentConfig,
+    Span, StateSpaceConfig, TransformerConfig, Variant, grokking, text, token_attention, vision,
+};
 pub use noise::add_noise;
 pub use parameters::Parameters;
 pub use params::{Buffer, Init, Param, ParamList, Scope};
+pub use recurrence::Cell;
 pub use state::TrainingState;
 pub use train::{Trainer, loss_and_gradient};
 pub use weights::{Parameter, Weights};

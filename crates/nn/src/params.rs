@@ -25,6 +25,8 @@ pub enum Init {
     ScaledNormal(f32),
     /// U(-bound, bound).
     Uniform(f64),
+    /// The logistic distribution: its sigmoid is uniform in (0, 1).
+    Logistic,
 }
 
 impl Init {
@@ -207,6 +209,11 @@ fn draw(params: &[ParamSpec], seed: u64) -> Weights {
                 Init::Gaussian(std) => (stream.normal() * std) as f32,
                 Init::ScaledNormal(factor) => stream.normal_f32() * factor,
                 Init::Uniform(bound) => stream.uniform_f32(-bound, bound),
+                Init::Logistic => {
+                    // Not 0 and not 1, whose logarithms are infinite.
+                    let uniform = stream.uniform().clamp(1e-6, 1.0 - 1e-6);
+                    (uniform / (1.0 - uniform)).ln() as f32
+                }
             };
         }
     }

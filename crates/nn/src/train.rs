@@ -1,11 +1,10 @@
 //! Training, one batch at a time.
 
 use burn::tensor::{Element, Tensor, TensorData};
-use pudica_data::Bits;
 
 use crate::autodiff::Autodiff;
 use crate::layers::to_vec;
-use crate::network::check_strings;
+use crate::network::{Placed, check_strings};
 use crate::{AdamW, AdamWConfig, Architecture, Device, Network, NnError, Parameters, TrainingState, Weights};
 
 /// A network being trained: its weights, its optimiser and how many steps it has made.
@@ -54,7 +53,7 @@ impl Trainer {
     }
 
     /// One step: the mean squared error on the batch before the step. `labels` are row-major [rows, outputs].
-    pub fn step(&mut self, strings: &Bits, labels: &[f32]) -> Result<f64, NnError> {
+    pub fn step<'a>(&mut self, strings: impl Into<Placed<'a>>, labels: &[f32]) -> Result<f64, NnError> {
         let (loss, gradient) =
             loss_and_gradient::<f32>(&self.architecture, &self.weights, strings, labels, &self.device)?;
         // Weights are f32 whatever they are computed in, and a loss beyond f32 has a gradient beyond it.
@@ -83,15 +82,15 @@ impl Trainer {
 
 /// The mean squared error over all outputs of a batch, and its gradient in the order of [`Weights::data`].
 /// `labels` are row-major [rows, outputs]. The gradient is given as `E`, f32 or f64, whatever the device computes in.
-pub fn loss_and_gradient<E: Element>(
+pub fn loss_and_gradient<'a, E: Element>(
     architecture: &Architecture,
     weights: &Weights,
-    strings: &Bits,
+    strings: impl Into<Placed<'a>>,
     labels: &[f32],
     device: &Device,
 ) -> Result<(f64, Vec<E>), NnError> {
-    check_strings(architecture, strings)?;
-    let shape = [strings.rows(), architecture.outputs()];
+    let strings = check_strings(architecture, strings.into())?;
+    let shape = [strings.strings.rows(), architecture.outputs()];
     if labels.len() != shape[0] * shape[1] {
         let (found, expected) = (labels.len(), shape[0] * shape[1]);
         return Err(NnError::Batch(format!("it has {found} labels, but the network gives {expected} outputs for it")));
@@ -108,10 +107,13 @@ pub fn loss_and_gradient<E: Element>(
 
 #[cfg(test)]
 mod tests {
-    use pudica_data::{Stream, Target, prefix_parities};
+    use pudica_data::{Bits, Stream, Target, prefix_parities};
 
     use super::*;
-    use crate::{Embed, EncoderConfig, EncoderDecoderConfig};
+    use crate::{
+        Cell, Eigenvalues, Embed, EncoderConfig, EncoderDecoderConfig, MlpConfig, Nonlinearity, Normalisation,
+        Position, Read, RecurrentConfig, Span, StateSpaceConfig, TransformerConfig, Variant,
+    };
 
     fn small(n: usize) -> Architecture {
         Architecture::Encoder(EncoderConfig { d: 16, ff: 16, ..EncoderConfig::paper(n) })
@@ -208,7 +210,8 @@ mod tests {
         let mut trainer = trainer(AdamWConfig::default());
         let strings = Bits::cube(5).unwrap();
         assert!(trainer.step(&strings, &[0.0; 31]).unwrap_err().to_string().contains("31 labels"));
-        assert!(trainer.step(&Bits::cube(4).unwrap(), &[0.0; 16]).unwrap_err().to_string().contains("5 bits"));
+        let longer = Bits::cube(6).unwrap();
+        assert!(trainer.step(&longer, &[0.0; 64]).unwrap_err().to_string().contains("up to 5 bits, these have 6"));
     }
 
     /// The gradient against central differences in f64, along random directions through all parameters at once.
@@ -218,12 +221,25 @@ mod tests {
             Architecture::Encoder(EncoderConfig { n: 4, d: 8, layers, heads: 2, ff: 6, embed, same_init: false })
         };
         let scratchpad = EncoderDecoderConfig { n: 4, d: 8, layers: 1, heads: 2, ff: 6, embed: Embed::Concat };
+        let rms = Variant { norm: Normalisation::Rms, activation: Nonlinearity::Gelu, read: Read::Mean };
+        let sizes = EncoderConfig { n: 4, d: 8, layers: 2, heads: 2, ff: 6, embed: Embed::Add, same_init: false };
+        let (span, position) = (Span::Causal, Position::Rotary);
+        let rotary = TransformerConfig { encoder: sizes, variant: rms, position, positions: 4, span };
+        let recurrent = |cell| RecurrentConfig { cell, n: 4, d: 5, layers: 2, read: Read::Last };
+        let (eigenvalues, variant) = (Eigenvalues::Signed, Variant::default());
+        let states = StateSpaceConfig { n: 4, d: 6, layers: 2, ff: 5, eigenvalues, same_init: false, variant };
+        let perceptron = MlpConfig { n: 4, d: 8, layers: 2, activation: Nonlinearity::Gelu };
         let device = Device::cpu().double();
         let strings = Bits::cube(4).unwrap();
         let parity = Target::parse("parity", 4).unwrap().labels(&strings).unwrap();
         for (architecture, labels) in [
             (encoder(Embed::Concat, 1), parity.clone()),
-            (encoder(Embed::Add, 2), parity),
+            (encoder(Embed::Add, 2), parity.clone()),
+            (Architecture::Transformer(rotary), parity.clone()),
+            (Architecture::Recurrent(recurrent(Cell::Lstm)), parity.clone()),
+            (Architecture::Recurrent(recurrent(Cell::Gru)), parity.clone()),
+            (Architecture::StateSpace(states), parity.clone()),
+            (Architecture::Mlp(perceptron), parity),
             (Architecture::EncoderDecoder(scratchpad), prefix_parities(&strings)),
         ] {
             let weights = architecture.initial_weights(1).unwrap();

@@ -69,6 +69,16 @@ impl Weights {
         Ok(Self { layout: self.layout.clone(), data })
     }
 
+    /// Multiplies every matrix (the parameters of two dimensions or more: embeddings too, biases and the weights of norms not).
+    pub fn scale_matrices(&mut self, factor: f64) {
+        let layout = self.layout.clone();
+        for parameter in layout.iter().filter(|parameter| parameter.shape.len() > 1) {
+            self.data[parameter.range.clone()]
+                .iter_mut()
+                .for_each(|weight| *weight = (f64::from(*weight) * factor) as f32);
+        }
+    }
+
     /// Shape and values of one parameter.
     pub fn get(&self, name: &str) -> Option<(&[usize], &[f32])> {
         let parameter = self.layout.iter().find(|parameter| parameter.name == name)?;

@@ -16,6 +16,9 @@ pub enum ProbeError {
     /// An average over nothing was asked for.
     #[error("{0} needs at least one batch, but there was none")]
     NoBatches(&'static str),
+    /// The blowup of a network without norms was asked for.
+    #[error("these networks have no norms, so there is no blowup to measure")]
+    NoNorms,
     /// Nothing was to be touched.
     #[error("there is nothing to touch: at least one input is needed")]
     NoInputs,

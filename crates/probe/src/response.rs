@@ -53,7 +53,21 @@ impl Response<usize> for LabelDiffers {
 
 impl Response<f32> for LabelDiffers {
     fn compare(&self, before: &f32, after: &f32) -> f64 {
-        f64::from((*before > 0.5) != (*after > 0.5))
+        Crosses(0.5).compare(before, after)
+    }
+
+    fn most(&self) -> f64 {
+        1.0
+    }
+}
+
+/// 1 when the outputs are on different sides of a number, else 0; the number itself belongs to the lower side.
+#[derive(Debug, Clone, Copy)]
+pub struct Crosses(pub f32);
+
+impl Response<f32> for Crosses {
+    fn compare(&self, before: &f32, after: &f32) -> f64 {
+        f64::from((*before > self.0) != (*after > self.0))
     }
 
     fn most(&self) -> f64 {

@@ -9,8 +9,8 @@ use pudica_nn::vision::{ImageBatch, ImageShape, MlpConfig, VisionConfig};
 use pudica_nn::{Architecture, Device, EncoderConfig, TrainingState};
 use pudica_probe::classifier::{WeightNoiseConfig, image_sensitivity, text_sensitivity, weight_noise};
 use pudica_probe::{
-    Budget, EmbeddingNoise, Estimate, Nudge, PatchGrid, PatchNoise, PatchReplacement, ProbeError, SharpnessConfig,
-    WordReplacement, network_sensitivity, sharpness,
+    Budget, EmbeddingNoise, Estimate, Nudge, PatchGrid, PatchNoise, PatchReplacement, ProbeError, SensitivityConfig,
+    SharpnessConfig, WordReplacement, network_sensitivity, sharpness,
 };
 
 /// Mean, standard error and units.
@@ -50,7 +50,7 @@ fn sharpness_of_encoders() {
 
 #[test]
 fn sensitivity_of_encoders_of_many_bits() {
-    let found = network_sensitivity(engine(21).as_mut(), 21, 30, &[3, 5]).unwrap();
+    let found = network_sensitivity(engine(21).as_mut(), 21, &SensitivityConfig::new(30), &[3, 5]).unwrap();
     close(&found[0].as_ref().unwrap().real, (0.07257348203328155, 0.0005286288196707367, 30));
     close(&found[1].as_ref().unwrap().real, (0.7161103324891683, 0.020107019093751365, 30));
 }

@@ -29,6 +29,11 @@ impl Run {
         never && wrong || as_constant.is_some_and(|(constant, loss)| loss > (1.0 - SAME) * constant)
     }
 
+    /// Whether it has the random weights it began with: nothing was to be learnt.
+    fn is_untrained(&self) -> bool {
+        self.number("train.steps") == Some(0.0) && self.text("model.start") == "random"
+    }
+
     /// The loss that the best constant answer would have, where it is known.
     fn loss_of_constant(&self) -> Option<f64> {
         let variance = self.value("target_std").map(|deviation| deviation * deviation);
@@ -49,7 +54,7 @@ const LONGEST: usize = 60;
 pub fn warnings(sweep: &Sweep) -> Vec<String> {
     let mut warnings = Vec::new();
     // Runs that have not converged are left out anyway.
-    let constant: Vec<&Run> = sweep.kept().filter(|run| run.is_constant()).collect();
+    let constant: Vec<&Run> = sweep.kept().filter(|run| !run.is_untrained() && run.is_constant()).collect();
     if !constant.is_empty() {
         let names: Vec<&str> = constant.iter().map(|run| run.label()).filter(|label| label.len() <= LONGEST).collect();
         let named = match (names.len() == constant.len(), names.len()) {
@@ -65,7 +70,7 @@ pub fn warnings(sweep: &Sweep) -> Vec<String> {
         ));
     }
     for target in sweep.texts("target") {
-        let own = || sweep.runs.iter().filter(|run| run.text("target") == target);
+        let own = || sweep.runs.iter().filter(|run| run.text("target") == target && !run.is_untrained());
         let passing = own().filter(|run| run.lets_constants_pass()).filter_map(|run| run.number("n")).reduce(f64::min);
         if let Some(n) = passing {
             let below = own().find_map(|run| run.number("eval.converged_below")).unwrap_or(0.0);

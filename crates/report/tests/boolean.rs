@@ -32,8 +32,34 @@ fn made_up(run: &Planned) -> Value {
         "blowup_theory": 10f64.powf(0.1 * n),
         "param_norm": norm,
         "average_sensitivity": if parity { n } else { n / 2.0 - 2.0 + 0.2 * noise(&format!("{id} as")) },
+        "average_sensitivity_real": n / 4.0 + 0.1 * noise(&format!("{id} real")),
+        "degree_sum": n / 4.0,
+        "mean_degree": 1.5 + 0.1 * noise(&format!("{id} degree")),
+        "degree_one": 0.8,
+        "sensitivity_min": 0.0,
+        "sensitivity_max": (n / 2.0).floor(),
+        "toward_target": 0.1 * noise(&format!("{id} toward")),
+        "from_target": 2.0 + 0.1 * noise(&format!("{id} target")),
+        "from_interpolator": 0.5 + 0.1 * noise(&format!("{id} interpolator")),
+        "unseen_accuracy": 0.2,
         "train_accuracy": 1.0,
         "decode_accuracy": 1.0,
+    })
+}
+
+/// Profiles over degrees and strings, and what is around a network.
+fn detail(run: &Planned) -> Value {
+    let falling: Vec<f64> = (0..=run.whole("/n")).map(|degree| 0.5f64.powi(degree as i32)).collect();
+    let around = |rho: f64| {
+        let found: Vec<f64> = (0..30).map(|draw| 3.0 + 2.0 * noise(&format!("{} {rho} {draw}", run.id))).collect();
+        json!({ "rho": rho, "average_sensitivities": found })
+    };
+    json!({
+        "sensitivity": { "histogram": falling, "real_degree_profile": falling },
+        "volume": [around(0.01), around(0.1)],
+        "references": { "target_degrees": falling },
+        "from_target_by_degree": falling,
+        "from_interpolator_by_degree": falling,
     })
 }
 
@@ -52,6 +78,10 @@ fn make(run: &Planned, failed: bool) {
                 "sharpness": if learnt { 0.8 - 0.3 * after } else { 0.01 } + 0.02 * noise(&format!("{}{step}", run.id)),
                 "param_norm": 30.0 - 20.0 * decay * after,
                 "blowup": 10f64.powf(2.0 + 10.0 * decay * after),
+                "average_sensitivity_real": 1.0 + after,
+                "degrees": [0.1, 0.5 * after, 0.25 * after],
+                "from_target": 2.0 + after,
+                "from_interpolator": 2.0 - after,
                 "seconds": 0.1 * step as f64,
             }));
         }
@@ -59,7 +89,7 @@ fn make(run: &Planned, failed: bool) {
     run.log(lines);
     match failed {
         true => run.fail("the loss became NaN at step 3"),
-        false => run.finish(run.whole("/seed") % 9 != 4, made_up(run), json!({})),
+        false => run.finish(run.whole("/seed") % 9 != 4, made_up(run), detail(run)),
     }
 }
 
@@ -72,7 +102,7 @@ fn sweep(recipe: &str, folder: &Path, overrides: &[&str]) -> usize {
 
 #[test]
 fn every_recipe_draws_its_figures() {
-    let figures: [(&str, &[&str], &[&str]); 9] = [
+    let figures: [(&str, &[&str], &[&str]); 11] = [
         ("hahn/length-scaling", &["fig1", "fig5", "fig6", "measures"], &["n=4..=30 step 2", "seed=0..3"]),
         ("hahn/long-lengths", &["fig7", "fig8"], &["seed=0..2"]),
         ("hahn/tradeoff", &["fig2", "fig9"], &["draws=40"]),
@@ -82,6 +112,12 @@ fn every_recipe_draws_its_figures() {
         ("hahn/generalization", &["fig4", "fig15"], &["target=random:0..2", "train.set_seed=0..2"]),
         ("hahn/scratchpad", &["fig11"], &["seed=0..2"]),
         ("hahn/constructions", &["constructions"], &["seed=0..2"]),
+        (
+            "hahn/random-initialization",
+            &["initial-sensitivity", "initial-profiles", "initial-sizes", "volume"],
+            &["seed=0..3"],
+        ),
+        ("hahn/degree-bias", &["unseen", "training", "eq17", "by-degree"], &["seed=0..3"]),
     ];
     for (recipe, expected, overrides) in figures {
         let temporary = tempfile::tempdir().unwrap();

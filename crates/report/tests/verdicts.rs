@@ -212,6 +212,149 @@ fn slopes_decide() {
     assert!(report.claims[0].statistic.starts_with("only 100 of 324 runs are made"));
 }
 
+/// Networks at initialisation whose average sensitivity is this of a kind, give or take; trained ones with neighbours of this one.
+fn initial(folder: &Path, sensitivity: impl Fn(&str) -> f64, neighbours: f64) -> Report {
+    for run in begin("hahn/random-initialization", Some("quick"), &["seed=0..8"], folder) {
+        let wobble = 0.02 * ((7.0 * run.number("/n") + 3.0 * run.number("/seed")) % 5.0 - 2.0);
+        run.log([]);
+        let measures = json!({"eval_loss": 1e-5, "average_sensitivity": sensitivity(run.text("/model/kind")) + wobble});
+        run.finish(true, measures, json!({"volume": [{"rho": 0.2, "average_sensitivities": vec![neighbours; 40]}]}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn random_networks_decide_which_are_less_sensitive() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = initial(folder.path(), |kind| if kind == "encoder" { 1.2 } else { 2.0 }, 1.0);
+    let lower = claim(&report, "are transformers less sensitive than LSTMs and GRUs");
+    assert_eq!(lower.decision, Decision::Agrees, "{lower:?}");
+    assert!(lower.statistic.contains("LSTM minus transformer, n up to 20, 0.8"), "{}", lower.statistic);
+    // No network of ten bits is above, but eight of each of four depths are too few to say that fewer than 5 % are.
+    let small = claim(&report, "do fewer than 5 % of random transformers");
+    assert_eq!((small.decision, small.runs), (Decision::CannotTell, 32), "{small:?}");
+    // 1 is below a quarter of eight bits: eight networks with 40 neighbours each.
+    let most = claim(&report, "do most neighbours of transformers that compute PARITY");
+    assert_eq!(most.decision, Decision::Agrees, "{most:?}");
+    assert!(most.statistic.starts_with("n = 8, ρ = 0.2: 0 of 320"), "{}", most.statistic);
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = initial(folder.path(), |kind| if kind == "encoder" { 2.0 } else { 1.2 }, 3.0);
+    assert_eq!(claim(&report, "are transformers less sensitive").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "do most neighbours").decision, Decision::Disagrees);
+}
+
+/// Networks at these squared distances from target and interpolator, which make this average sensitivity of targets of 3.5.
+fn unseen(folder: &Path, from_target: f64, from_interpolator: f64, sensitivity: f64) -> Report {
+    for run in begin("hahn/degree-bias", Some("quick"), &["seed=0..4"], folder) {
+        let wobble = 0.02 * (3.0 * run.number("/seed") % 5.0 - 2.0);
+        run.log([]);
+        let measures = json!({"eval_loss": 1e-5, "from_target": from_target + wobble, "from_interpolator": from_interpolator - wobble,
+            "average_sensitivity_real": sensitivity + wobble, "toward_target": 0.1 + wobble});
+        run.finish(true, measures, json!({"references": {"target_degrees": [0.0, 0.25, 0.0, 0.75, 0.25]}}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn what_networks_make_of_the_unseen_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = unseen(folder.path(), 2.0, 0.3, 3.0);
+    let nearer = claim(&report, "nearer to the min-degree interpolator than to the target");
+    assert_eq!((nearer.decision, nearer.runs), (Decision::Agrees, 12), "{nearer:?}");
+    assert_eq!(claim(&report, "do transformers make less sensitive ones").decision, Decision::Agrees);
+    let folder = tempfile::tempdir().unwrap();
+    let report = unseen(folder.path(), 0.3, 2.0, 4.0);
+    assert_eq!(claim(&report, "nearer to the min-degree interpolator").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "do transformers make less sensitive ones").decision, Decision::Disagrees);
+}
+
+/// PARITY built by hand fails where ρ n = 1/20, at its loss of 1/2; MAJORITY's loss grows with ρ only.
+fn under_noise(folder: &Path, majority: impl Fn(f64) -> f64) -> Report {
+    for run in begin("hahn/noise-lengths", Some("quick"), &[], folder) {
+        let (n, rho, wobble) = (run.number("/n"), run.number("/measure/rho"), 1e-3 * run.number("/seed"));
+        let loss = match run.text("/target") {
+            "parity" => (10.0 * rho * n).min(1.0),
+            "majority" => majority(rho),
+            _ => 1e-4,
+        };
+        run.log([]);
+        let measures = json!({"eval_loss": 0.0, "sharpness": loss + wobble, "output_shift": loss, "output_std": 0.5, "target_std": 0.5});
+        run.finish(true, measures, json!({}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn the_length_of_failure_is_found_and_losses_under_noise_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = under_noise(folder.path(), |rho| rho);
+    assert_eq!(claim(&report, "fail under every size of weight noise").decision, Decision::Agrees);
+    assert_eq!(claim(&report, "MAJORITY and FIRST built by hand lower").decision, Decision::Agrees);
+    let found = summary(folder.path());
+    let parity = &found["by_construction"]["construct:parity"];
+    // ρ = 0.001: the loss is 0.32 at 32 bits and 0.64 at 64, so 1/2 at 32 · 2^(0.18 / 0.32) = 47.3, a little earlier with the wobble.
+    let length = parity["by_rho"]["0.001"]["fails_at"]["mean"].as_f64().unwrap();
+    assert!((length - 47.2).abs() < 0.3, "{length}");
+    let power = parity["failing_length_power_of_rho"]["slope"].as_f64().unwrap();
+    assert!((power + 1.0).abs() < 0.05, "{power}");
+    let (figures, page) = checked(&report);
+    assert!(
+        figures.contains(&"failing-lengths".to_string())
+            && page.contains("more than 512")
+            && page.contains("8 or less")
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = under_noise(folder.path(), |_| 1.5);
+    assert_eq!(claim(&report, "MAJORITY and FIRST built by hand lower").decision, Decision::Disagrees);
+}
+
+/// Everything is learnt up to 6 bits; beyond, transformers have this accuracy on PARITY, 0.9 on the others, and the LSTM is always right.
+fn by_length(folder: &Path, parity: f64) -> Report {
+    for run in begin("hahn/length-generalization", Some("quick"), &[], folder) {
+        let lstm = run.text("/model/kind") == "lstm";
+        let mut measures = json!({"eval_loss": 1e-5, "sharpness": 0.1, "output_std": 0.5, "target_std": 0.5});
+        for length in [3, 6, 7, 9, 12, 18, 24] {
+            let accuracy = match run.text("/target") {
+                _ if length <= 6 || lstm => 1.0,
+                "parity" => parity + 0.01 * run.number("/seed"),
+                _ => 0.9 + 0.01 * run.number("/seed"),
+            };
+            measures[format!("accuracy_at_{length}")] = accuracy.into();
+            measures[format!("loss_at_{length}")] = (1.0 - accuracy).into();
+            measures[format!("average_sensitivity_at_{length}")] = f64::from(length).into();
+        }
+        run.log([]);
+        // The rotary ones do not learn PARITY, and are not asked.
+        let learnt =
+            run.text("/target") != "parity" || run.settings.pointer("/model/position") != Some(&json!("rotary"));
+        run.finish(learnt, measures, json!({"train_lengths": [1, 6]}));
+    }
+    pudica_report::write(folder).unwrap()
+}
+
+#[test]
+fn accuracies_beyond_the_trained_lengths_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = by_length(folder.path(), 0.49);
+    let falls = claim(&report, "guess, within 0.1, on inputs four times as long");
+    assert_eq!((falls.decision, falls.runs), (Decision::Agrees, 9), "{falls:?}");
+    assert!(!falls.statistic.contains("rotary") && falls.statistic.contains("24 bits minus 1/2, 0.000 "), "{falls:?}");
+    assert_eq!(claim(&report, "more accurate on MAJORITY and FIRST than on PARITY").decision, Decision::Agrees);
+    assert_eq!(claim(&report, "a recurrent network more accurate on PARITY").decision, Decision::Agrees);
+    let (figures, page) = checked(&report);
+    assert!(figures.contains(&"length-sensitivity".to_string()), "{figures:?}");
+    assert!(page.contains("0 of 3") && page.contains("positions learned") && page.contains("LSTM"));
+    let found = &summary(folder.path())["by_target"]["parity"];
+    assert_eq!(found["positions none"]["accuracy"]["6"]["mean"], json!(1.0));
+
+    let folder = tempfile::tempdir().unwrap();
+    let report = by_length(folder.path(), 0.95);
+    assert_eq!(claim(&report, "guess, within 0.1").decision, Decision::Disagrees);
+    assert_eq!(claim(&report, "more accurate on MAJORITY and FIRST than on PARITY").decision, Decision::Disagrees);
+}
+
 /// Every built-in recipe but the one about an open question has statements, each with a question, and they can be asked of no runs at all.
 #[test]
 fn every_recipe_of_the_papers_has_claims() {

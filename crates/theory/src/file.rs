@@ -69,7 +69,7 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
 /// Reads the weights of a run whose network is `architecture`; only encoders have the bounds' form.
 pub fn load_run_encoder(architecture: &Architecture, path: &Path) -> Result<(EncoderConfig, Weights)> {
     let Architecture::Encoder(config) = architecture else {
-        return Err(bad(path, "belongs to an encoder-decoder; the bounds are about encoders".into()));
+        return Err(bad(path, "belongs to another network; the bounds are about the paper's encoder".into()));
     };
     Ok((config.clone(), architecture.empty_weights()?.load(path)?))
 }

@@ -8,9 +8,9 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::columns::{Tile, gather, scatter};
-use super::product::{Matrix, product};
 use super::sizes::Geometry;
 use crate::cpu::{Real, Scratch, Values, in_pieces, share, tensor};
+use crate::product::{Matrix, product};
 
 /// Output pixels and taps of one product: columns of half a megabyte in f32.
 const PIXELS: usize = 256;

@@ -7,7 +7,6 @@
 mod columns;
 mod dense;
 mod depthwise;
-mod product;
 mod sizes;
 #[cfg(test)]
 mod tests;

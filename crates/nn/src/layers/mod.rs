@@ -11,7 +11,7 @@ use crate::params::{Init, Param, Scope};
 use crate::{NnError, Parameters};
 
 pub(crate) use conv::Conv2d;
-pub(crate) use norm::{BatchNorm2d, LayerNorm, Recorder};
+pub(crate) use norm::{BatchNorm2d, LayerNorm, Norm, Recorder};
 pub use norm::{LAYER_NORM_EPS, NormFactors};
 
 /// `nn.Linear`: y = x W^T + b.

@@ -1,11 +1,12 @@
-//! LayerNorm and BatchNorm with their parameters.
+//! LayerNorm, RMSNorm and BatchNorm with their parameters.
 
 use burn::tensor::{Tensor, activation};
 
 use super::to_vec;
-use crate::batch_norm::{Norm, normalise};
+use crate::batch_norm::{self, normalise};
 use crate::classifier::{Pass, Statistics};
 use crate::layer_norm::layer_norm;
+use crate::networks::Normalisation;
 use crate::params::{Buffer, Init, Param, Scope};
 use crate::{NnError, Parameters};
 
@@ -88,6 +89,85 @@ impl LayerNorm {
     }
 }
 
+/// `nn.RMSNorm` over the last dimension: x / sqrt(mean of x^2 + eps) times a weight.
+pub(crate) struct RmsNorm {
+    name: String,
+    /// \[d\]
+    weight: Param<1>,
+}
+
+impl RmsNorm {
+    pub(crate) fn new(mut params: Scope, width: usize) -> Self {
+        Self { name: params.name().to_string(), weight: params.add("weight", [width], Init::Ones) }
+    }
+
+    fn forward(&self, p: &Parameters, x: Tensor<3>) -> Tensor<3> {
+        let weight = p.get(self.weight);
+        let width = weight.dims()[0];
+        let root = x.clone().square().mean_dim(2).add_scalar(LAYER_NORM_EPS).sqrt();
+        x / root * weight.reshape([1, 1, width])
+    }
+
+    /// Without a mean to take away, both definitions of the factor are about the root of the mean square.
+    fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
+        let positions = x.dims()[1];
+        let squares = to_vec::<3, f64>(x.square().mean_dim(2))?;
+        let inverse_root = |square: f64| (1.0 / square.sqrt()) as f32;
+        Ok(NormFactors {
+            name: self.name.clone(),
+            positions,
+            unbiased: squares.iter().map(|square| inverse_root(*square)).collect(),
+            theory: squares.iter().map(|square| inverse_root(square + LAYER_NORM_EPS)).collect(),
+        })
+    }
+}
+
+/// A norm of a transformer.
+pub(crate) enum Norm {
+    Layer(LayerNorm),
+    Rms(RmsNorm),
+}
+
+impl Norm {
+    /// The norm of this kind, if it is one.
+    pub(crate) fn new(params: Scope, width: usize, kind: Normalisation) -> Option<Self> {
+        match kind {
+            Normalisation::Post | Normalisation::Pre => Some(Self::Layer(LayerNorm::new(params, width))),
+            Normalisation::Rms => Some(Self::Rms(RmsNorm::new(params, width))),
+            Normalisation::None => None,
+        }
+    }
+
+    /// `norm1` and `norm2` of a layer.
+    pub(crate) fn pair(params: &mut Scope, width: usize, kind: Normalisation) -> Option<[Self; 2]> {
+        let first = Self::new(params.at("norm1"), width, kind)?;
+        Some([first, Self::new(params.at("norm2"), width, kind)?])
+    }
+
+    /// [batch, length, d] -> [batch, length, d]
+    pub(crate) fn forward(&self, p: &Parameters, x: Tensor<3>) -> Tensor<3> {
+        match self {
+            Self::Layer(norm) => norm.forward(p, x),
+            Self::Rms(norm) => norm.forward(p, x),
+        }
+    }
+
+    /// [`Norm::forward`], with what it was given recorded where somebody asks.
+    pub(crate) fn recorded(&self, p: &Parameters, x: Tensor<3>, recorder: &mut Recorder) -> Result<Tensor<3>, NnError> {
+        if let Some(records) = recorder {
+            records.push(self.factors(x.clone())?);
+        }
+        Ok(self.forward(p, x))
+    }
+
+    pub(crate) fn factors(&self, x: Tensor<3>) -> Result<NormFactors, NnError> {
+        match self {
+            Self::Layer(norm) => norm.factors(x),
+            Self::Rms(norm) => norm.factors(x),
+        }
+    }
+}
+
 /// `nn.BatchNorm2d`: each channel by itself, in training by the batch's own statistics, in prediction by the running ones.
 pub(crate) struct BatchNorm2d {
     name: String,
@@ -159,7 +239,7 @@ impl BatchNorm2d {
                 return finish(y);
             }
         }
-        let found = normalise(x, weight, bias, Norm { eps: BATCH_NORM_EPS, rectified });
+        let found = normalise(x, weight, bias, batch_norm::Norm { eps: BATCH_NORM_EPS, rectified });
         let variance = found.variance.mul_scalar(values / (values - 1.0));
         pass.record(Statistics { mean: (self.running_mean, found.mean), variance: (self.running_var, variance) });
         Ok(found.output)

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::EncoderConfig;
 use super::embedding::{Embed, Embedded, TokenEmbedding};
-use super::transformer::{EncoderLayer, FeedForward, MultiheadAttention, encode, stack};
+use super::transformer::{EncoderLayer, FeedForward, Mixer, MultiheadAttention, encode, stack};
+use super::variants::Variant;
 use crate::attention::Mask;
 use crate::layers::{LayerNorm, Linear, Recorder, to_vec};
 use crate::params::{Init, ParamSpec, Scope};
-use crate::{NnError, Parameters};
+use crate::{NnError, Nonlinearity, Parameters};
 
 /// The decoder's tokens are the bits 0 and 1, and this one before the first.
 const START_TOKEN: u8 = 2;
@@ -78,7 +79,7 @@ impl DecoderLayer {
         Self {
             self_attention: MultiheadAttention::new(params.at("self_attn"), d, heads),
             cross_attention: MultiheadAttention::new(params.at("multihead_attn"), d, heads),
-            feed_forward: FeedForward::new(&mut params, d, ff),
+            feed_forward: FeedForward::new(&mut params, d, ff, Nonlinearity::Relu),
             norms: ["norm1", "norm2", "norm3"].map(|name| LayerNorm::new(params.at(name), d)),
         }
     }
@@ -115,7 +116,8 @@ pub(crate) struct EncoderDecoder {
 impl EncoderDecoder {
     pub(crate) fn new(config: &EncoderDecoderConfig, mut params: Scope) -> Self {
         let EncoderDecoderConfig { n, d, layers, heads, ff, embed } = *config;
-        let encoder_layer = |params: Scope| EncoderLayer::new(params, d, heads, ff);
+        let attention = |params: &mut Scope| Mixer::attention(params.at("self_attn"), d, heads, Mask::None, false);
+        let encoder_layer = |params: Scope| EncoderLayer::new(params, [d, ff], Variant::default(), attention);
         let decoder_layer = |params: Scope| DecoderLayer::new(params, d, heads, ff);
         Self {
             embedding: TokenEmbedding::new(&mut params, "", [2, n], d, embed),
@@ -142,7 +144,7 @@ impl EncoderDecoder {
             tokens.push(START_TOKEN);
             tokens.extend(parities[..n - 1].iter().map(|parity| *parity as u8));
         }
-        let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n));
+        let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n, 0));
         for layer in &self.decoder {
             let past = layer.self_attention.keys_values(p, x.clone());
             let memory = layer.cross_attention.keys_values(p, memory.clone());
@@ -164,7 +166,7 @@ impl EncoderDecoder {
         let mut tokens = vec![START_TOKEN; batch * n];
         let mut outputs = vec![0.0; batch * n];
         for i in 0..n {
-            let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n)).narrow(1, i, 1);
+            let mut x = looked_up(self.decoder_embedding.forward(p, &tokens, n, 0)).narrow(1, i, 1);
             for ((layer, past), memory) in self.decoder.iter().zip(&mut pasts).zip(&memories) {
                 let (keys, values) = layer.self_attention.keys_values(p, x.clone());
                 let extended = match past.take() {
@@ -188,7 +190,7 @@ impl EncoderDecoder {
 
     /// strings [batch, n] -> the encoder's memory [batch, n, d]
     fn encode(&self, p: &Parameters, strings: &Bits, recorder: &mut Recorder) -> Result<Tensor<3>, NnError> {
-        let embedded = self.embedding.forward(p, strings.data(), strings.n());
+        let embedded = self.embedding.forward(p, strings.data(), strings.n(), 0);
         let x = encode(&self.encoder, p, &embedded, false, recorder)?;
         self.encoder_norm.recorded(p, x, recorder)
     }

@@ -1,16 +1,21 @@
-//! The layers of PyTorch's `nn.Transformer`, post-norm and without dropout: what the encoder and the encoder-decoder are made of.
+//! The layers of PyTorch's `nn.Transformer` without dropout: what encoders and the encoder-decoder are made of.
 
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 
 use super::embedding::Embedded;
+use super::recurrent_mixer::RecurrentMixer;
+use super::rotary::rotate;
+use super::variants::Variant;
 use crate::attention::{Mask, attend_apart};
-use crate::layers::{LayerNorm, Linear, Recorder, multiply};
+use crate::layers::{Linear, Norm, Recorder, multiply};
 use crate::params::{Init, Param, ParamSpec, Scope};
-use crate::{NnError, Parameters};
+use crate::{NnError, Nonlinearity, Parameters};
 
 /// `nn.MultiheadAttention`.
 pub(super) struct MultiheadAttention {
     heads: usize,
+    /// Whether queries and keys are turned by their positions.
+    rotary: bool,
     /// Of queries, keys and values, each [d, d].
     weights: [Param<2>; 3],
     /// Of queries, keys and values, each [d].
@@ -22,10 +27,16 @@ impl MultiheadAttention {
     pub(super) fn new(mut params: Scope, d: usize, heads: usize) -> Self {
         Self {
             heads,
+            rotary: false,
             weights: params.add_parts("in_proj_weight", [3 * d, d], Init::xavier(3 * d, d)),
             biases: params.add_parts("in_proj_bias", [3 * d], Init::Zeros),
             out: Linear::with_init(params.at("out_proj"), [d, d], Init::linear(d), Init::Zeros),
         }
+    }
+
+    /// With queries and keys that are turned by their positions.
+    fn rotary(self) -> Self {
+        Self { rotary: true, ..self }
     }
 
     /// The scaled queries of x [.., d].
@@ -42,11 +53,13 @@ impl MultiheadAttention {
         let (value, value_bias) = (p.get(self.weights[2]), p.get(self.biases[2]));
         // A key bias adds the same number to all scores of a query, which the softmax takes out again: its gradient is 0. Computed in
         // f32 it would be rounding noise, which AdamW scales up to full steps: 2e-4 of a loss after 80 of them at width 128.
-        let keys = multiply(x.clone(), key, Some(key_bias.detach()));
+        // Turned by the key's position, it does not.
+        let key_bias = if self.rotary { key_bias } else { key_bias.detach() };
+        let keys = multiply(x.clone(), key, Some(key_bias));
         (keys, multiply(x, value, Some(value_bias)))
     }
 
-    /// Attend from queries [batch, l, d] to keys and values [batch, m, d]: [batch, l, d].
+    /// Attend from queries [batch, l, d] to keys and values [batch, m, d]: [batch, l, d]. The last query stands where the last key does.
     pub(super) fn attend(
         &self,
         p: &Parameters,
@@ -54,43 +67,107 @@ impl MultiheadAttention {
         (keys, values): (Tensor<3>, Tensor<3>),
         mask: Mask,
     ) -> Tensor<3> {
+        let (queries, keys) = match self.rotary {
+            true => {
+                let behind = keys.dims()[1] - queries.dims()[1];
+                (rotate(queries, self.heads, behind, p.device()), rotate(keys, self.heads, 0, p.device()))
+            }
+            false => (queries, keys),
+        };
         self.out.forward(p, attend_apart(queries, keys, values, self.heads, mask))
     }
 }
 
-/// The two linear layers of a transformer layer, with a ReLU between them.
+/// The two linear layers of a transformer layer, with a nonlinearity between them.
 pub(super) struct FeedForward {
     linear1: Linear,
     linear2: Linear,
+    activation: Nonlinearity,
 }
 
 impl FeedForward {
     /// Declared in the layer's own scope.
-    pub(super) fn new(params: &mut Scope, d: usize, ff: usize) -> Self {
-        Self { linear1: Linear::new(params.at("linear1"), d, ff), linear2: Linear::new(params.at("linear2"), ff, d) }
+    pub(super) fn new(params: &mut Scope, d: usize, ff: usize, activation: Nonlinearity) -> Self {
+        let (linear1, linear2) = (Linear::new(params.at("linear1"), d, ff), Linear::new(params.at("linear2"), ff, d));
+        Self { linear1, linear2, activation }
     }
 
     /// [.., d] -> [.., d]
     pub(super) fn forward<const D: usize>(&self, p: &Parameters, x: Tensor<D>) -> Tensor<D> {
-        self.linear2.forward(p, activation::relu(self.linear1.forward(p, x)))
+        self.linear2.forward(p, self.activation.apply(self.linear1.forward(p, x)))
     }
 }
 
-/// `nn.TransformerEncoderLayer`, its parameters in the order of its `state_dict()`.
+/// What lets tokens see each other.
+pub(super) enum Mixer {
+    /// Of tokens that see all others, or those before them.
+    Attention(MultiheadAttention, Mask),
+    /// A state that goes from token to token.
+    Recurrence(RecurrentMixer),
+}
+
+impl Mixer {
+    pub(super) fn attention(params: Scope, d: usize, heads: usize, mask: Mask, rotary: bool) -> Self {
+        let attention = MultiheadAttention::new(params, d, heads);
+        Self::Attention(if rotary { attention.rotary() } else { attention }, mask)
+    }
+
+    /// Of embedded tokens whose table has these rows, each projected once: all positions [batch, n, d], or only the last [batch, 1, d].
+    fn forward_embedded(&self, p: &Parameters, table: Tensor<2>, x: &Embedded, only_last: bool) -> Tensor<3> {
+        match self {
+            Self::Attention(attention, mask) => {
+                let queries = x.look_up(attention.queries(p, table.clone()));
+                let (keys, values) = attention.keys_values(p, table);
+                let keys_values = (x.look_up(keys), x.look_up(values));
+                attention.attend(p, if only_last { last(queries) } else { queries }, keys_values, *mask)
+            }
+            Self::Recurrence(mixer) => {
+                let [gate, input] = mixer.project(p, table).map(|own| x.look_up(own));
+                let states = mixer.states(gate, input);
+                mixer.output(p, if only_last { last(states) } else { states })
+            }
+        }
+    }
+
+    /// Of x [batch, n, d], for the tokens `own` of it: all [batch, n, d], or the last [batch, 1, d].
+    fn forward(&self, p: &Parameters, x: Tensor<3>, own: Tensor<3>) -> Tensor<3> {
+        match self {
+            Self::Attention(attention, mask) => {
+                let keys_values = attention.keys_values(p, x);
+                attention.attend(p, attention.queries(p, own), keys_values, *mask)
+            }
+            Self::Recurrence(mixer) => {
+                let only_last = own.dims()[1] < x.dims()[1];
+                let [gate, input] = mixer.project(p, x);
+                let states = mixer.states(gate, input);
+                mixer.output(p, if only_last { last(states) } else { states })
+            }
+        }
+    }
+}
+
+/// `nn.TransformerEncoderLayer`, its parameters in the order of its `state_dict()`; a [`Mixer`] may stand for the attention.
 pub(super) struct EncoderLayer {
-    attention: MultiheadAttention,
+    mixer: Mixer,
     feed_forward: FeedForward,
-    norm1: LayerNorm,
-    norm2: LayerNorm,
+    /// Of the mixer and of the feed-forward block.
+    norms: Option<[Norm; 2]>,
+    /// Whether norms stand before their blocks.
+    norm_first: bool,
 }
 
 impl EncoderLayer {
-    pub(super) fn new(mut params: Scope, d: usize, heads: usize, ff: usize) -> Self {
+    pub(super) fn new(
+        mut params: Scope,
+        [d, ff]: [usize; 2],
+        variant: Variant,
+        mixer: impl FnOnce(&mut Scope) -> Mixer,
+    ) -> Self {
         Self {
-            attention: MultiheadAttention::new(params.at("self_attn"), d, heads),
-            feed_forward: FeedForward::new(&mut params, d, ff),
-            norm1: LayerNorm::new(params.at("norm1"), d),
-            norm2: LayerNorm::new(params.at("norm2"), d),
+            mixer: mixer(&mut params),
+            feed_forward: FeedForward::new(&mut params, d, ff, variant.activation),
+            norms: Norm::pair(&mut params, d, variant.norm),
+            norm_first: variant.norm.comes_first(),
         }
     }
 
@@ -102,14 +179,18 @@ impl EncoderLayer {
         only_last: bool,
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
-        let queries = x.look_up(self.attention.queries(p, x.table.clone()));
-        let (keys, values) = self.attention.keys_values(p, x.table.clone());
-        let keys_values = (x.look_up(keys), x.look_up(values));
+        let table = match self.first_norm() {
+            Some(norm) => {
+                if let Some(records) = recorder {
+                    records.push(norm.factors(x.look_up(x.table.clone()))?);
+                }
+                norm.forward(p, x.table.clone().unsqueeze_dim::<3>(0)).squeeze_dim(0)
+            }
+            None => x.table.clone(),
+        };
+        let mixed = self.mixer.forward_embedded(p, table, x, only_last);
         let inputs = x.look_up(x.table.clone());
-        match only_last {
-            true => self.finish(p, last(inputs), last(queries), keys_values, recorder),
-            false => self.finish(p, inputs, queries, keys_values, recorder),
-        }
+        self.finish(p, if only_last { last(inputs) } else { inputs }, mixed, recorder)
     }
 
     /// The layer on x [batch, n, d]: all positions [batch, n, d], or only the last [batch, 1, d].
@@ -120,22 +201,45 @@ impl EncoderLayer {
         only_last: bool,
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
-        let keys_values = self.attention.keys_values(p, x.clone());
-        let x = if only_last { last(x) } else { x };
-        let queries = self.attention.queries(p, x.clone());
-        self.finish(p, x, queries, keys_values, recorder)
+        let own = |x: &Tensor<3>| if only_last { last(x.clone()) } else { x.clone() };
+        let (x, mixed) = match self.first_norm() {
+            Some(norm) => {
+                let inner = norm.recorded(p, x.clone(), recorder)?;
+                let inner_own = own(&inner);
+                (own(&x), self.mixer.forward(p, inner, inner_own))
+            }
+            None => {
+                let x_own = own(&x);
+                (x_own.clone(), self.mixer.forward(p, x, x_own))
+            }
+        };
+        self.finish(p, x, mixed, recorder)
     }
 
     fn finish(
         &self,
         p: &Parameters,
         x: Tensor<3>,
-        queries: Tensor<3>,
-        keys_values: (Tensor<3>, Tensor<3>),
+        mixed: Tensor<3>,
         recorder: &mut Recorder,
     ) -> Result<Tensor<3>, NnError> {
-        let x = self.norm1.recorded(p, x + self.attention.attend(p, queries, keys_values, Mask::None), recorder)?;
-        self.norm2.recorded(p, x.clone() + self.feed_forward.forward(p, x), recorder)
+        let x = x + mixed;
+        match &self.norms {
+            Some([_, second]) if self.norm_first => {
+                let inner = second.recorded(p, x.clone(), recorder)?;
+                Ok(x + self.feed_forward.forward(p, inner))
+            }
+            Some([first, second]) => {
+                let x = first.recorded(p, x, recorder)?;
+                second.recorded(p, x.clone() + self.feed_forward.forward(p, x), recorder)
+            }
+            None => Ok(x.clone() + self.feed_forward.forward(p, x)),
+        }
+    }
+
+    /// The norm before the mixer, where there is one.
+    fn first_norm(&self) -> Option<&Norm> {
+        self.norms.as_ref().filter(|_| self.norm_first).map(|[first, _]| first)
     }
 }
 

@@ -64,8 +64,12 @@ pub fn blowup<'a>(
     let mut gathered: Vec<(Gathering, Gathering)> = Vec::new();
     gathered.resize_with(engine.replicas(), Default::default);
     for strings in batches {
+        let norms = engine.norms(strings)?;
+        if norms.iter().any(|norms| norms.names.is_empty()) {
+            return Err(ProbeError::NoNorms);
+        }
         // Millions of strings for each of many networks: the averaging is work too.
-        gathered.par_iter_mut().zip(engine.norms(strings)?).for_each(|((code, theory), norms)| {
+        gathered.par_iter_mut().zip(norms).for_each(|((code, theory), norms)| {
             code.add(&norms.names, &norms.unbiased_max, &norms.unbiased_mean);
             theory.add(&norms.names, &norms.theory_max, &norms.theory_mean);
         });

@@ -93,7 +93,7 @@ fn claim(families: &[Family]) -> Option<Claim> {
 }
 
 /// `construct:parity:1` for people: PARITY, gain 1.
-fn title(start: &str) -> String {
+pub(super) fn title(start: &str) -> String {
     let mut parts = start.trim_start_matches("construct:").split(':');
     let name = title_of(parts.next().unwrap_or(start));
     match (parts.next(), name.as_str()) {

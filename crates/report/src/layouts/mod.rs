@@ -3,10 +3,14 @@
 
 mod classifier;
 mod constructions;
+mod degree_bias;
 mod dynamics;
 mod generalization;
 mod grokking;
+mod initialization;
+mod length_generalization;
 mod lengths;
+mod noise_lengths;
 mod own;
 mod spectra;
 mod tokens;
@@ -29,7 +33,7 @@ pub use own::plots;
 type Layout = fn(&Sweep) -> Findings;
 
 /// All layouts by the words that recipes name them by, with the axes that each of them shows: all that were swept where none are named.
-static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
+static LAYOUTS: [(&str, Layout, &[&str]); 19] = [
     ("runs", own::findings, &[""]),
     ("length-scaling", lengths::scaling, &[]),
     ("long-lengths", lengths::long, &[]),
@@ -40,6 +44,14 @@ static LAYOUTS: [(&str, Layout, &[&str]); 15] = [
     ("dynamics-long", dynamics::long, &[]),
     ("generalization", generalization::findings, &["target", "train.set_size", "measure.set_size"]),
     ("constructions", constructions::findings, &[]),
+    ("random-initialization", initialization::findings, &[]),
+    ("degree-bias", degree_bias::findings, &[]),
+    (
+        "length-generalization",
+        length_generalization::findings,
+        &["target", "model.kind", "model.position", "model.positions"],
+    ),
+    ("noise-lengths", noise_lengths::findings, &["model.start", "target", "n", "measure.rho"]),
     ("classifier", classifier::comparison, &[]),
     ("ablation", classifier::ablation, &[]),
     ("grokking", grokking::findings, &[]),

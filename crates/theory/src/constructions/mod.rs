@@ -45,6 +45,15 @@ impl Construction {
         }
     }
 
+    /// as_n of its function, in closed form.
+    pub fn average_sensitivity(self, n: usize) -> f64 {
+        match self {
+            Self::Parity => n as f64,
+            Self::Majority => two_majority::majority_sensitivity(n),
+            Self::First => 1.0,
+        }
+    }
+
     /// The shape it is built in when nobody asks for another: 32 wide, more than the 12 L of Theorem 6.
     pub fn default_config(self, n: usize) -> EncoderConfig {
         let (layers, heads) = match self {
@@ -126,6 +135,17 @@ mod tests {
         let mut config = construction.default_config(6);
         change(&mut config);
         construction.build(&config, 1.0).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn average_sensitivities_are_those_of_the_truth_tables() {
+        for construction in Construction::ALL {
+            for n in [2, 5, 8] {
+                let table = pudica_boolean::Named::parse(construction.name(), Some(n)).unwrap().boolean_at(n).unwrap();
+                let exact = pudica_boolean::sensitivity_profile(&table.table().unwrap()).average_sensitivity();
+                assert!((construction.average_sensitivity(n) - exact).abs() < 1e-9, "{construction} {n}");
+            }
+        }
     }
 
     #[test]

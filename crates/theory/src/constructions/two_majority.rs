@@ -52,7 +52,7 @@ impl TwoMajority {
 }
 
 /// as_n of MAJORITY: n C(n-1, floor(n/2)) / 2^(n-1), in logarithms.
-fn majority_sensitivity(n: usize) -> f64 {
+pub(super) fn majority_sensitivity(n: usize) -> f64 {
     let ln_factorial = |n: usize| (1..=n).map(|k| (k as f64).ln()).sum::<f64>();
     let half = n / 2;
     let ln = ln_factorial(n - 1) - ln_factorial(half) - ln_factorial(n - 1 - half) - (n - 1) as f64 * 2f64.ln();

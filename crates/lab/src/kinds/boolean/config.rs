@@ -1,8 +1,11 @@
 //! The settings of one run: train a network on a Boolean function, perhaps tracking measures on the way, then measure it.
 
+use pudica_nn::{Eigenvalues, Nonlinearity, Normalisation, Position, Read, Span};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::TargetName;
+use super::lengths::{is_own_length, own_length};
 use crate::error::Result;
 use crate::kinds::{Configuration, Documented, choices, documented};
 use crate::settings::Settings;
@@ -34,11 +37,13 @@ documented! {
 documented! {
     /// The network that learns.
     pub struct ModelConfig {
-        /// One answer read at the last position, or a scratchpad with one answer per position.
+        /// The network: a transformer `encoder`; an `encoder-decoder` with a scratchpad, one answer per position; a perceptron (`mlp`), an
+        /// `lstm`, a `gru`; or a diagonal state-space model (`ssm`), which is the encoder with a linear recurrence in place of attention.
+        /// Settings of the model that a network does not have must stay at their defaults.
         pub kind: ModelKind,
-        /// Width of the residual stream.
+        /// Width: of the residual stream, of the states of recurrent networks, of the hidden layers of a perceptron.
         pub d: usize,
-        /// Layers (of the encoder, and as many again of the decoder where there is one).
+        /// Layers (of the encoder, and as many again of the decoder where there is one; of a perceptron, the hidden ones).
         pub layers: usize,
         /// Attention heads per layer; must divide `d`.
         pub heads: usize,
@@ -52,7 +57,54 @@ documented! {
         /// `pudica construct`), or `construct:FUNCTION:GAIN`.
         #[serde(default = "random_start", skip_serializing_if = "is_random_start")]
         pub start: String,
+        /// What all matrices of random initial weights are multiplied by: embeddings too; biases and the weights of norms not.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        pub init_scale: f64,
+        /// Where the encoder and the state-space model have norms: LayerNorm after each block (`post`, the paper's) or before it (`pre`),
+        /// `none`, or RMSNorm before each block (`rms`). With `pre` and `rms` there is one more after the last layer.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub norm: Normalisation,
+        /// How the encoder knows where a bit stands: `learned` vectors, fixed `sinusoidal` ones, `rotary` (queries and keys turned by their
+        /// position), or `none`.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub position: Position,
+        /// Rows of the encoder's table of learned positions; 0 means n. Where there are more than bits, each training batch begins at a
+        /// random one of them, so that all are learnt and longer strings can be read; measured strings begin at the first.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub positions: usize,
+        /// Which bits the encoder's bits attend to: all (`full`), or themselves and those before them (`causal`).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub attention: Span,
+        /// Where the answer is read: at the `last` position, or in the `mean` over positions.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub read: Read,
+        /// The nonlinearity of feed-forward blocks and perceptrons.
+        #[serde(default = "relu", skip_serializing_if = "is_relu")]
+        pub activation: Nonlinearity,
+        /// The range of the state-space model's eigenvalues: `positive` for [0, 1], `signed` for [-1, 1].
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub eigenvalues: Eigenvalues,
     }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn relu() -> Nonlinearity {
+    Nonlinearity::Relu
+}
+
+fn is_relu(activation: &Nonlinearity) -> bool {
+    *activation == relu()
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The default of `model.start`.
@@ -66,6 +118,38 @@ fn is_random_start(start: &str) -> bool {
     start == RANDOM_START
 }
 
+/// Of settings that may ask for nothing.
+pub(super) const NONE: &str = "none";
+
+fn none() -> String {
+    NONE.into()
+}
+
+fn is_none(text: &str) -> bool {
+    text == NONE
+}
+
+fn volume_draws() -> usize {
+    100
+}
+
+fn is_volume_draws(draws: &usize) -> bool {
+    *draws == volume_draws()
+}
+
+/// Where outputs are cut to make a Boolean function of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutAt {
+    /// At 1/2, between the labels.
+    #[default]
+    Half,
+    /// At 0.
+    Zero,
+    /// At their median.
+    Median,
+}
+
 /// Which architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -74,6 +158,43 @@ pub enum ModelKind {
     Encoder,
     /// Encoder and causal decoder that writes the parity of every prefix (a scratchpad).
     EncoderDecoder,
+    /// Multilayer perceptron on bits as -1 and +1.
+    Mlp,
+    /// Long short-term memory.
+    Lstm,
+    /// Gated recurrent unit.
+    Gru,
+    /// Diagonal state-space model.
+    Ssm,
+}
+
+impl ModelKind {
+    /// As sentences name it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ModelKind::Encoder => "the encoder",
+            ModelKind::EncoderDecoder => "the encoder-decoder",
+            ModelKind::Mlp => "the perceptron",
+            ModelKind::Lstm => "the LSTM",
+            ModelKind::Gru => "the GRU",
+            ModelKind::Ssm => "the state-space model",
+        }
+    }
+
+    /// Whether it has the setting `model.KEY`. All have d, layers and init_scale.
+    pub(super) fn has(self, key: &str) -> bool {
+        use ModelKind::{Encoder, EncoderDecoder, Gru, Lstm, Mlp, Ssm};
+        match key {
+            "heads" | "embed" => matches!(self, Encoder | EncoderDecoder),
+            "ff" | "same_init" => matches!(self, Encoder | EncoderDecoder | Ssm),
+            "start" | "position" | "positions" | "attention" => self == Encoder,
+            "norm" => matches!(self, Encoder | Ssm),
+            "read" => matches!(self, Encoder | Lstm | Gru | Ssm),
+            "activation" => matches!(self, Encoder | Mlp | Ssm),
+            "eigenvalues" => self == Ssm,
+            _ => true,
+        }
+    }
 }
 
 /// How token and position embeddings are put together.
@@ -107,6 +228,14 @@ documented! {
         pub set_size: usize,
         /// Which random set, where `set_size` is not 0.
         pub set_seed: u64,
+        /// Strings that are never trained on: those where this Boolean function, written as `target` is, has the value 1 (`expr:x1 & x2`, some
+        /// bits fixed; `kparity:3`, half of the cube); `none`: all may be. Strings left out at random are what `set_size` leaves.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub unseen: String,
+        /// The lengths of training strings. `n`: every string has n bits. `1 to n`, `n/2 to n`: each batch has one length, drawn uniformly
+        /// from these.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -117,6 +246,10 @@ documented! {
         pub batches: usize,
         /// The run has converged iff its evaluation loss is below this; for a run on a training set, its loss on that set.
         pub converged_below: f64,
+        /// Lengths at which loss, accuracy and sensitivity are measured as well, as multiples of n or numbers: `n/2 n 2n 3n 4n`. `n`: at
+        /// no other.
+        #[serde(default = "own_length", skip_serializing_if = "is_own_length")]
+        pub lengths: String,
     }
 }
 
@@ -139,6 +272,22 @@ documented! {
         pub set_seed: u64,
         /// Noise draws on that set.
         pub set_draws: usize,
+        /// Where outputs are cut to make a Boolean function of them, whose sensitivity is measured: at 1/2, at 0, or at their median, so that
+        /// half of all strings are 1 whatever the network's scale and bias are (as for networks that are not trained).
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub cut: CutAt,
+        /// Whether the mean degree, the weight at degree 1 and the least and most sensitive strings are measured, too; and, of a network that
+        /// learnt a part of all strings (up to n = 20), how far it is in each degree from its target and from the min-degree interpolator.
+        /// Where `track.every` is not 0, all that is followed through training.
+        #[serde(default, skip_serializing_if = "is_default")]
+        pub profile: bool,
+        /// Standard deviations of weight noise, joined by `+` as in `0.01+0.1`, under each of which the sensitivity of so many neighbours of the
+        /// network is measured (Theorem 6's step, Eq. 70); `none`.
+        #[serde(default = "none", skip_serializing_if = "is_none")]
+        pub volume: String,
+        /// Neighbours for each of them.
+        #[serde(default = "volume_draws", skip_serializing_if = "is_volume_draws")]
+        pub volume_draws: usize,
     }
 }
 
@@ -170,6 +319,14 @@ impl Default for RunConfig {
                 embed: Embed::Concat, // the code concatenates (the paper's text adds)
                 same_init: true,      // PyTorch deep-copies one layer into the stack
                 start: random_start(),
+                init_scale: one(),
+                norm: Normalisation::Post, // the paper's, as all below
+                position: Position::Learned,
+                positions: 0,
+                attention: Span::Full,
+                read: Read::Last,
+                activation: relu(),
+                eigenvalues: Eigenvalues::Positive, // as in Mamba
             },
             train: TrainConfig {
                 lr: 3e-4,          // Table 1
@@ -181,10 +338,13 @@ impl Default for RunConfig {
                 steps: 10_000,     // Table 1
                 set_size: 0,       // fresh uniform strings
                 set_seed: 0,
+                unseen: none(), // only hahn/degree-bias leaves strings out by a rule
+                lengths: own_length(),
             },
             eval: EvalConfig {
                 batches: 1000,         // the code's; about a million strings
                 converged_below: 1e-3, // Section 7.1: other runs are discarded
+                lengths: own_length(),
             },
             measure: MeasureConfig {
                 rho: 0.02,                 // Table 1
@@ -195,6 +355,10 @@ impl Default for RunConfig {
                 set_size: 0,               // only the generalisation recipe asks for it
                 set_seed: 0,
                 set_draws: 100, // the code's
+                cut: CutAt::Half,
+                profile: false,
+                volume: none(),
+                volume_draws: volume_draws(),
             },
             track: TrackConfig {
                 every: 0,              // only the dynamics recipes track
@@ -205,31 +369,72 @@ impl Default for RunConfig {
     }
 }
 
-choices!(ModelKind: "encoder", "encoder-decoder");
+choices!(ModelKind: "encoder", "encoder-decoder", "mlp", "lstm", "gru", "ssm");
 choices!(Embed: "concat", "add");
+choices!(CutAt: "half", "zero", "median");
+choices!(Normalisation: "post", "pre", "none", "rms");
+choices!(Position: "learned", "sinusoidal", "rotary", "none");
+choices!(Span: "full", "causal");
+choices!(Read: "last", "mean");
+choices!(Nonlinearity: "relu", "gelu");
+choices!(Eigenvalues: "positive", "signed");
 
 impl Configuration for RunConfig {
     fn resolve(settings: &Settings) -> Result<Self> {
         settings.check_choice("model.kind", ModelKind::CHOICES)?;
         settings.check_choice("model.embed", Embed::CHOICES)?;
+        settings.check_choice("measure.cut", CutAt::CHOICES)?;
+        settings.check_choice("model.norm", Normalisation::CHOICES)?;
+        settings.check_choice("model.position", Position::CHOICES)?;
+        settings.check_choice("model.attention", Span::CHOICES)?;
+        settings.check_choice("model.read", Read::CHOICES)?;
+        settings.check_choice("model.activation", Nonlinearity::CHOICES)?;
+        settings.check_choice("model.eigenvalues", Eigenvalues::CHOICES)?;
         let mut config: RunConfig = settings.read()?;
         config.model.ff = config.ff();
         config.target = TargetName::parse(&config.target)?.written()?;
+        config.train.unseen = config.unseen_written()?;
         config.validate()?;
         Ok(config)
     }
 
     fn settings(&self) -> Settings {
         let mut settings = Settings::of(self);
-        // Left out of the JSON when it is the default, but a setting all the same.
-        settings.or_insert("model", "start", self.model.start.as_str());
+        // Left out of the JSON when they are at their defaults, but settings all the same.
+        let model = &self.model;
+        let left_out: [(&str, Value); 9] = [
+            ("start", model.start.as_str().into()),
+            ("init_scale", model.init_scale.into()),
+            ("norm", json!(model.norm)),
+            ("position", json!(model.position)),
+            ("positions", model.positions.into()),
+            ("attention", json!(model.attention)),
+            ("read", json!(model.read)),
+            ("activation", json!(model.activation)),
+            ("eigenvalues", json!(model.eigenvalues)),
+        ];
+        for (name, value) in left_out {
+            settings.or_insert("model", name, value);
+        }
+        settings.or_insert("train", "unseen", self.train.unseen.as_str());
+        settings.or_insert("measure", "cut", "half");
+        settings.or_insert("measure", "profile", self.measure.profile);
+        settings.or_insert("measure", "volume", self.measure.volume.as_str());
+        settings.or_insert("measure", "volume_draws", self.measure.volume_draws);
+        settings.or_insert("train", "lengths", self.train.lengths.as_str());
+        settings.or_insert("eval", "lengths", self.eval.lengths.as_str());
         settings
     }
 }
 
 impl RunConfig {
-    /// The feed-forward width, with 0 resolved.
+    /// The feed-forward width, with 0 resolved; 0 for networks that have no such block.
     pub fn ff(&self) -> usize {
-        if self.model.ff == 0 { self.model.d } else { self.model.ff }
+        if self.model.ff == 0 && self.model.kind.has("ff") { self.model.d } else { self.model.ff }
+    }
+
+    /// Rows of the table of learned positions, with 0 resolved.
+    pub fn positions(&self) -> usize {
+        if self.model.positions == 0 { self.n } else { self.model.positions }
     }
 }

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
 use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
-use pudica_nn::{Architecture, Device};
+use pudica_nn::Device;
 
 use super::training::BooleanTraining;
-use super::{KIND, ModelKind, Rates, RunConfig, architecture, check_fits};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, check_fits, fast_encoder};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// Trains and measures networks: encoders on the fast lane, together; other networks on burn, one at a time.
+/// Trains and measures networks: the paper's encoders on the fast lane, together; other networks on burn, one at a time.
 #[derive(Clone, Debug)]
 pub struct BooleanExperiment {
     /// At most this many runs in lock-step, instead of as many as suit the device.
@@ -126,20 +126,13 @@ fn precision(compute: &Compute) -> Precision {
 
 /// The shape of a run's network, if it goes on the fast lane.
 fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
-    match architecture(config) {
-        Architecture::Encoder(encoder) if compute.engine != "reference" => {
-            Some(Shape { encoder, batch: config.train.batch })
-        }
-        _ => None,
-    }
+    let encoder = fast_encoder(config).filter(|_| compute.engine != "reference")?;
+    Some(Shape { encoder, batch: config.train.batch })
 }
 
 /// Where burn computes: on a GPU only through LibTorch.
 fn burn_device(config: &RunConfig, compute: &Compute) -> Result<Device> {
-    let what = match config.model.kind {
-        ModelKind::Encoder => "the reference network",
-        ModelKind::EncoderDecoder => "the encoder-decoder",
-    };
+    let what = burn_name(config);
     let device = match compute.device.as_str() {
         "cpu" => Device::cpu(),
         _ => Device::parse("cuda")

@@ -18,6 +18,7 @@ fn common(config: &RunConfig) -> String {
     common.seed = any.seed;
     common.model.same_init = any.model.same_init;
     common.model.start = any.model.start;
+    common.model.init_scale = any.model.init_scale;
     common.model.ff = config.ff(); // 0 means d
     common.train.lr = any.train.lr;
     common.train.weight_decay = any.train.weight_decay;
@@ -34,6 +35,7 @@ fn common(config: &RunConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::boolean::ModelKind;
 
     #[test]
     fn what_is_learnt_and_how_fast_may_differ_and_what_is_computed_may_not() {
@@ -47,6 +49,8 @@ mod tests {
         assert!(changed(|run| (run.seed, run.train.lr, run.train.weight_decay) = (7, 1.0, 0.0)));
         assert!(changed(|run| run.model.ff = 128));
         assert!(changed(|run| run.train.set_seed = 3));
+        assert!(changed(|run| run.model.init_scale = 2.0));
+        assert!(!changed(|run| run.model.kind = ModelKind::Lstm));
         assert!(!changed(|run| run.n = 11));
         assert!(!changed(|run| run.train.set_size = 64));
         assert!(!changed(|run| run.train.steps += 1));

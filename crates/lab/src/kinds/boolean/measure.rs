@@ -2,16 +2,19 @@
 
 use pudica_data::{Batch, Bits, Stream, TrainingSet};
 use pudica_ensemble::{Engine, Strings};
-use pudica_nn::{Device, Network};
+use pudica_nn::{Device, Network, NnError};
 use pudica_probe::{
-    BlowupTotals, Estimate, Moments, ProbeError, SharpnessConfig, blowup, evaluate, network_sensitivity,
-    parameter_norm, sharpness,
+    BlowupTotals, Cut, Estimate, Evaluation, LARGEST_EXACT, Moments, NetworkSensitivity, ProbeError, SensitivityConfig,
+    SharpnessConfig, answers_on_cube, blowup, evaluate, exact_sensitivity, network_sensitivity, parameter_norm,
+    sharpness,
 };
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::interruptible::{check, interruptible};
 use super::training::{BooleanTraining, NetworkRun};
-use super::{ModelKind, RunConfig, architecture, work};
+use super::unseen::Compared;
+use super::{CutAt, ModelKind, RunConfig, architecture, volume, work};
 use crate::error::Result;
 use crate::experiment::Measured;
 use crate::stop::Progress;
@@ -22,6 +25,9 @@ const LARGEST_CUBE: usize = 20;
 /// Batches, at most, whose outputs tell how far they spread.
 pub(super) const SPREAD_BATCHES: usize = 8;
 
+/// Strings a network is evaluated on at a time, of those that it was trained on.
+const SEEN_AT_ONCE: usize = 4096;
+
 /// Strings the scratchpad is decoded on at a time, between two looks at whether to stop.
 const DECODED_AT_ONCE: usize = 16;
 
@@ -30,6 +36,8 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
     // What decides how much is measured is the same for all runs in lock-step.
     let config = training.runs[0].config.clone();
     let per_string = work::of_pass(&config) / config.train.batch as f64;
+    let runs = &training.runs;
+    let has_norms = architecture(&config).has_norms();
     interruptible(training.engine.as_mut(), progress, per_string, |engine| {
         let batch = Strings::Fresh { rows: config.train.batch, purpose: "track", index: 0 };
         let evaluations = evaluate(engine, [batch], true)?;
@@ -37,7 +45,8 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
         let purpose = format!("track-sharpness {}", engine.steps());
         let noise = SharpnessConfig { draws: config.track.draws, ..noise(&config) };
         let sharpness = sharpness(engine, [batch], &noise, &purpose)?;
-        let blowups = blowup(engine, [batch], true)?;
+        let blowups = if has_norms { blowup(engine, [batch], true)? } else { Vec::new() };
+        let profiles = if config.measure.profile { profiles(runs, engine)? } else { Vec::new() };
         let mut lines = Vec::new();
         for replica in 0..engine.replicas() {
             let mut line = Measures::default();
@@ -45,8 +54,14 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
             line.value("accuracy", evaluations[replica].accuracy.mean);
             line.estimate("sharpness", &sharpness[replica].loss_rise);
             line.estimate("output_shift", &sharpness[replica].output_shift);
-            line.value("blowup", blowups[replica].code.total.product_of_max.mean);
+            if let Some(blowups) = blowups.get(replica) {
+                line.value("blowup", blowups.code.total.product_of_max.mean);
+            }
             line.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
+            if let Some(profile) = profiles.get(replica) {
+                profile.measures(&runs[replica], &mut line);
+                line.0.extend(profile.by_degree());
+            }
             lines.push(line.0);
         }
         Ok(lines)
@@ -55,6 +70,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
 
 /// The measures taken after training, of all runs that are not lost.
 pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress) -> Result<Vec<Option<Measured>>> {
+    let neighbours = volume::neighbours(training, progress)?;
     let runs = &training.runs;
     let config = &runs[0].config;
     let per_string = work::of_pass(config) / config.train.batch as f64;
@@ -64,30 +80,18 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
         spreads(runs, engine, &mut all)?;
         sharpnesses(runs, engine, &mut all)?;
 
-        let (cube, exact) = cube(config, config.measure.batches)?;
-        let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
-        for (results, blowups) in all.iter_mut().zip(found) {
-            results.measures.totals("blowup", &blowups.code.total);
-            results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
-            for (part, totals) in &blowups.code.parts {
-                results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
-            }
-            results.detail.insert("blowup".into(), json!(blowups));
+        if architecture(config).has_norms() {
+            blowups(config, engine, &mut all)?;
         }
         for (replica, results) in all.iter_mut().enumerate() {
             results.measures.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
         }
-        if config.measure.sensitivity_samples > 0 {
-            let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
-            let found = network_sensitivity(engine, config.n, config.measure.sensitivity_samples, &seeds)?;
-            for ((results, found), run) in all.iter_mut().zip(found).zip(runs) {
-                let Some(found) = found else { continue };
-                let own = if run.task.target().is_boolean() { &found.boolean } else { &found.real };
-                results.measures.estimate("average_sensitivity", own);
-                results.measures.estimate("average_sensitivity_real", &found.real);
-                results.detail.insert("sensitivity".into(), json!(found));
-            }
+        for ((results, profile), run) in all.iter_mut().zip(profiles(runs, engine)?).zip(runs) {
+            profile.measures(run, &mut results.measures);
+            profile.detail(run, &mut results.detail);
         }
+        all.iter_mut().zip(&neighbours).for_each(|(results, found)| volume::take_in(found, results));
+        at_lengths(runs, engine, &mut all)?;
         if config.model.kind == ModelKind::EncoderDecoder {
             for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
                 results.measures.estimate("decode_accuracy", &decode(run, engine, replica, progress)?);
@@ -104,7 +108,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
 /// How well the networks do; returns the losses by which convergence is judged.
 fn evaluations(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<Vec<f64>, ProbeError> {
     let config = &runs[0].config;
-    let (cube, exact) = cube(config, config.eval.batches)?;
+    let (cube, exact) = cube(config, config.n, config.eval.batches)?;
     let found = evaluate(engine, batches(config, &cube, "evaluate", config.eval.batches), exact)?;
     for (results, evaluation) in all.iter_mut().zip(&found) {
         results.measures.estimate("eval_loss", &evaluation.loss);
@@ -114,13 +118,75 @@ fn evaluations(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]
     if sets.is_empty() {
         return Ok(found.iter().map(|evaluation| evaluation.loss.mean).collect());
     }
-    let fits = evaluate(engine, [Strings::Each(&sets)], true)?;
-    for (results, fit) in all.iter_mut().zip(&fits) {
-        results.measures.value("train_loss", fit.loss.mean);
-        results.measures.value("train_accuracy", fit.accuracy.mean);
+    // All strings but some are many, and are taken in pieces; random sets are drawn as large as can be taken at once.
+    let fits = fits(engine, &sets, if config.train.set_size > 0 { usize::MAX } else { SEEN_AT_ONCE })?;
+    for (results, (loss, accuracy)) in all.iter_mut().zip(&fits) {
+        results.measures.value("train_loss", *loss);
+        results.measures.value("train_accuracy", *accuracy);
     }
     // A run that saw only some strings has converged when it fits those; beyond them it generalises as it will.
-    Ok(fits.iter().map(|fit| fit.loss.mean).collect())
+    Ok(fits.into_iter().map(|(loss, _)| loss).collect())
+}
+
+/// Loss and accuracy of each network on all strings of its set, of which so many are taken at once.
+fn fits(engine: &mut dyn Engine, sets: &[Bits], at_once: usize) -> Result<Vec<(f64, f64)>, ProbeError> {
+    let rows = sets.first().map_or(0, Bits::rows);
+    let mut sums = vec![(0.0, 0.0); sets.len()];
+    for start in (0..rows).step_by(at_once.min(rows).max(1)) {
+        let end = rows.min(start.saturating_add(at_once));
+        let pieces: Vec<Bits> = sets.iter().map(|set| set.select(start..end)).collect();
+        let part = (end - start) as f64 / rows as f64;
+        for (sum, found) in sums.iter_mut().zip(engine.evaluate(Strings::Each(&pieces))?) {
+            *sum = (sum.0 + part * found.0, sum.1 + part * found.1);
+        }
+    }
+    Ok(sums)
+}
+
+/// How well the networks do at other lengths, and how sensitive they are there.
+fn at_lengths(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let config = &runs[0].config;
+    let unreadable = |error: crate::Error| NnError::Computation(error.to_string());
+    let (lengths, trained) = (config.eval_lengths().map_err(unreadable)?, config.train_lengths().map_err(unreadable)?);
+    let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
+    let samples = config.measure.sensitivity_samples;
+    for length in lengths {
+        let (cube, exact) = cube(config, length, config.eval.batches)?;
+        let purpose = format!("evaluate at {length}");
+        let fresh = |index: u64| -> Result<Vec<Bits>, ProbeError> {
+            let own = |seed: &u64| Bits::uniform(config.train.batch, length, &mut Stream::new(*seed, &purpose, index));
+            Ok(seeds.iter().map(own).collect::<Result<_, _>>()?)
+        };
+        let batches = if exact { 0 } else { config.eval.batches as u64 };
+        let drawn = (0..batches).map(fresh).collect::<Result<Vec<_>, _>>()?;
+        let strings = cube.iter().map(Strings::Shared).chain(drawn.iter().map(|own| Strings::Each(own)));
+        let evaluations = evaluate(engine, strings, exact)?;
+        // All strings once where the sampled ones and their neighbours would be more.
+        let all_strings = length <= LARGEST_CUBE && 1 << length <= samples * (length + 1);
+        let largest_exact = if all_strings { length } else { 0 };
+        let sensitivities = match samples {
+            0 => vec![None; runs.len()],
+            _ => {
+                let how = SensitivityConfig { largest_exact, spread: false, ..sensitivity_config(config) };
+                network_sensitivity(engine, length, &how, &seeds)?
+            }
+        };
+        for ((results, evaluation), sensitivity) in all.iter_mut().zip(&evaluations).zip(sensitivities) {
+            let Evaluation { loss, accuracy } = evaluation;
+            results.measures.estimate(&format!("loss_at_{length}"), loss);
+            results.measures.estimate(&format!("accuracy_at_{length}"), accuracy);
+            let sensitivity = sensitivity.map(|found| found.boolean);
+            if let Some(sensitivity) = &sensitivity {
+                results.measures.estimate(&format!("average_sensitivity_at_{length}"), sensitivity);
+            }
+            let found =
+                json!({"length": length, "loss": loss, "accuracy": accuracy, "average_sensitivity": sensitivity});
+            results.detail.insert("train_lengths".into(), json!([trained.start(), trained.end()]));
+            let list = results.detail.entry("lengths").or_insert_with(|| json!([]));
+            list.as_array_mut().into_iter().for_each(|list| list.push(found.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// How far the outputs spread, and how far the target does: a network that answers the same to every string has no spread.
@@ -148,6 +214,21 @@ fn spreads(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) ->
     Ok(())
 }
 
+/// How strongly the norms stretch.
+fn blowups(config: &RunConfig, engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
+    let (cube, exact) = cube(config, config.n, config.measure.batches)?;
+    let found = blowup(engine, batches(config, &cube, "blowup", config.measure.batches), exact)?;
+    for (results, blowups) in all.iter_mut().zip(found) {
+        results.measures.totals("blowup", &blowups.code.total);
+        results.measures.estimate("blowup_theory", &blowups.theory.total.product_of_one_plus_max);
+        for (part, totals) in &blowups.code.parts {
+            results.measures.estimate(&format!("blowup_{part}"), &totals.product_of_max);
+        }
+        results.detail.insert("blowup".into(), json!(blowups));
+    }
+    Ok(())
+}
+
 /// Sharpness on fresh strings, and on a set of strings where that is asked for.
 fn sharpnesses(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]) -> Result<(), ProbeError> {
     let config = &runs[0].config;
@@ -171,6 +252,102 @@ fn sharpnesses(runs: &[NetworkRun], engine: &mut dyn Engine, all: &mut [Results]
     Ok(())
 }
 
+/// The function that a network computes.
+struct NetworkProfile {
+    /// Nothing of a network whose outputs are not all finite numbers, or where it is not asked for.
+    sensitivity: Option<NetworkSensitivity>,
+    /// Beside its target and the min-degree interpolator.
+    compared: Option<Compared>,
+}
+
+/// The functions that networks compute, as far as their settings ask.
+fn profiles(runs: &[NetworkRun], engine: &mut dyn Engine) -> Result<Vec<NetworkProfile>, ProbeError> {
+    let config = &runs[0].config;
+    let settings = sensitivity_config(config);
+    let asked = settings.samples > 0;
+    let seeds: Vec<u64> = runs.iter().map(|run| run.config.seed).collect();
+    if config.n > LARGEST_EXACT {
+        let found = if asked { network_sensitivity(engine, config.n, &settings, &seeds)? } else { Vec::new() };
+        let found = found.into_iter().chain(std::iter::repeat(None)).take(runs.len());
+        return Ok(found.map(|sensitivity| NetworkProfile { sensitivity, compared: None }).collect());
+    }
+    if !asked && runs.iter().all(|run| run.references.is_none()) {
+        return Ok(runs.iter().map(|_| NetworkProfile { sensitivity: None, compared: None }).collect());
+    }
+    let of_one = |(answers, run): (&Vec<f32>, &NetworkRun)| {
+        let finite = answers.iter().all(|answer| answer.is_finite());
+        let references = run.references.as_ref().filter(|_| finite);
+        Ok(NetworkProfile {
+            sensitivity: (finite && asked).then(|| exact_sensitivity(answers, config.n, &settings)).transpose()?,
+            compared: references.map(|references| references.compare(answers)).transpose()?,
+        })
+    };
+    answers_on_cube(engine, config.n)?.par_iter().zip(runs).map(of_one).collect()
+}
+
+/// How sensitivity is measured.
+pub(super) fn sensitivity_config(config: &RunConfig) -> SensitivityConfig {
+    let cut = match config.measure.cut {
+        CutAt::Half => Cut::Half,
+        CutAt::Zero => Cut::Zero,
+        CutAt::Median => Cut::Median,
+    };
+    SensitivityConfig {
+        cut,
+        spread: config.measure.profile,
+        ..SensitivityConfig::new(config.measure.sensitivity_samples)
+    }
+}
+
+impl NetworkProfile {
+    fn measures(&self, run: &NetworkRun, measures: &mut Measures) {
+        if let Some(found) = &self.sensitivity {
+            let own = if run.task.target().is_boolean() { &found.boolean } else { &found.real };
+            measures.estimate("average_sensitivity", own);
+            measures.estimate("average_sensitivity_real", &found.real);
+            if run.config.measure.profile {
+                more(found, measures);
+            }
+        }
+        if let Some(compared) = &self.compared {
+            compared.measures(measures);
+        }
+    }
+
+    /// What is followed through training beside numbers: Fourier weights of the outputs, and distances, by degree.
+    fn by_degree(&self) -> Map<String, Value> {
+        let degrees = self.sensitivity.as_ref().and_then(|found| found.real_degree_profile.as_ref());
+        let degrees = degrees.map(|degrees| ("degrees".to_string(), json!(degrees)));
+        degrees.into_iter().chain(self.compared.iter().flat_map(Compared::by_degree)).collect()
+    }
+
+    fn detail(&self, run: &NetworkRun, detail: &mut Map<String, Value>) {
+        if let Some(found) = &self.sensitivity {
+            detail.insert("sensitivity".into(), json!(found));
+        }
+        if let Some((references, compared)) = run.references.as_ref().zip(self.compared.as_ref()) {
+            detail.insert("references".into(), references.detail());
+            detail.extend(compared.by_degree());
+        }
+    }
+}
+
+/// The measures of `measure.profile`.
+fn more(found: &NetworkSensitivity, measures: &mut Measures) {
+    if let Some(spread) = &found.spread {
+        measures.estimate("mean_degree", &spread.mean_degree);
+        measures.estimate("degree_one", &spread.degree_one);
+    }
+    if let Some(degrees) = &found.real_degree_profile {
+        // The other side of Eq. 17, which the flips of `average_sensitivity_real` do not know of.
+        measures.value("degree_sum", degrees.iter().enumerate().map(|(degree, weight)| degree as f64 * weight).sum());
+    }
+    if let Some((least, most)) = found.extremes() {
+        measures.value("sensitivity_min", least as f64);
+        measures.value("sensitivity_max", most as f64);
+    }
+}
+
 /// The accuracy of a network's last answer when it writes the scratchpad itself.
 fn decode(run: &NetworkRun, engine: &dyn Engine, replica: usize, progress: &Progress) -> Result<Estimate, ProbeError> {
     let (config, weights) = (&run.config, engine.state(replica)?.weights);
@@ -189,9 +366,9 @@ fn decode(run: &NetworkRun, engine: &dyn Engine, replica: usize, progress: &Prog
     Ok(Estimate::sampled(&right.into_iter().collect()))
 }
 
-/// Every string once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.
-fn cube(config: &RunConfig, count: usize) -> Result<(Vec<Bits>, bool), ProbeError> {
-    let (rows, n) = (config.train.batch, config.n);
+/// Every string of n bits once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.
+fn cube(config: &RunConfig, n: usize, count: usize) -> Result<(Vec<Bits>, bool), ProbeError> {
+    let rows = config.train.batch;
     if n > LARGEST_CUBE || 1 << n > rows.saturating_mul(count) {
         return Ok((Vec::new(), false));
     }
@@ -221,22 +398,22 @@ fn noise(config: &RunConfig) -> SharpnessConfig {
 
 /// What is found out about a network.
 #[derive(Default)]
-struct Results {
-    measures: Measures,
+pub(super) struct Results {
+    pub(super) measures: Measures,
     /// Larger results.
-    detail: Map<String, Value>,
+    pub(super) detail: Map<String, Value>,
 }
 
 /// Measures by name, in the order taken.
 #[derive(Default)]
-struct Measures(Map<String, Value>);
+pub(super) struct Measures(Map<String, Value>);
 
 impl Measures {
-    fn value(&mut self, name: &str, value: f64) {
+    pub(super) fn value(&mut self, name: &str, value: f64) {
         self.0.insert(name.into(), value.into());
     }
 
-    fn estimate(&mut self, name: &str, estimate: &Estimate) {
+    pub(super) fn estimate(&mut self, name: &str, estimate: &Estimate) {
         self.value(name, estimate.mean);
         if let Some(error) = estimate.std_error {
             self.value(&format!("{name}_std_error"), error);

@@ -1,9 +1,10 @@
-//! Kind `boolean`: transformers that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
+//! Kind `boolean`: networks that learn Boolean functions, on the engines of `pudica_ensemble`, measured by `pudica_probe`.
 
 mod config;
 mod constant;
 mod engine;
 mod interruptible;
+mod lengths;
 mod lockstep;
 mod measure;
 mod size;
@@ -11,13 +12,18 @@ mod start;
 mod target;
 mod timing;
 mod training;
+mod unseen;
 mod validate;
+mod volume;
 mod work;
 
 use std::path::Path;
 
 use pudica_boolean::TruthTable;
-use pudica_nn::{AdamWConfig, Architecture, Device, EncoderConfig, EncoderDecoderConfig, Network, TrainingState};
+use pudica_nn::{
+    AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
+    StateSpaceConfig, TrainingState, TransformerConfig, Variant,
+};
 
 use crate::compute::{Abilities, Machine};
 use crate::error::{Error, Result};
@@ -29,10 +35,13 @@ use crate::store::RunFolder;
 use crate::trained::Trained;
 use validate::LONGEST_TABLE;
 
-pub use config::{Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig};
+pub use config::{
+    CutAt, Embed, EvalConfig, MeasureConfig, ModelConfig, ModelKind, RunConfig, TrackConfig, TrainConfig,
+};
 pub use constant::constant_loss;
 pub use engine::BooleanExperiment;
 pub use pudica_ensemble::Precision;
+pub use pudica_theory::constructions::Construction;
 pub use size::check_fits;
 pub use timing::{Rates, Timing, time};
 pub use validate::TargetName;
@@ -40,7 +49,7 @@ pub use validate::TargetName;
 /// The kind.
 pub static KIND: Kind = Kind {
     name: "boolean",
-    about: "transformers that learn Boolean functions",
+    about: "networks that learn Boolean functions",
     abilities: Abilities {
         devices: &["cpu", "cuda"],
         dtypes: &["f32", "tf32", "f64"],
@@ -65,6 +74,20 @@ pub static KIND: Kind = Kind {
         "param_norm",
         "average_sensitivity",
         "average_sensitivity_real",
+        "mean_degree",
+        "degree_one",
+        "degree_sum",
+        "sensitivity_min",
+        "sensitivity_max",
+        "noisy_sensitivity_*",
+        "unseen_loss",
+        "unseen_accuracy",
+        "from_target",
+        "from_interpolator",
+        "toward_target",
+        "loss_at_*",
+        "accuracy_at_*",
+        "average_sensitivity_at_*",
         "decode_accuracy",
         "train_loss",
         "train_accuracy",
@@ -85,20 +108,20 @@ fn implied(settings: &Settings) -> Result<Implied> {
 }
 
 fn resolve(settings: &Settings) -> Result<Settings> {
-    let resolved = RunConfig::resolve(settings)?.settings();
+    let config = RunConfig::resolve(settings)?;
+    let resolved = config.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
-    let encoder = resolved.text("model.kind") == "encoder";
+    let (fast, name) = (fast_encoder(&config).is_some(), burn_name(&config));
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
     match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
         ("cpu", "tf32", _) => {
             refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
         }
         (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
-        (_, "tf32", _) if !encoder => refuse("compute.dtype", "the encoder-decoder has no tf32; use f32 or f64"),
-        (_, _, "reference") if !encoder => refuse(
-            "compute.engine",
-            "the encoder-decoder has no other engine than the reference; leave --reference out",
-        ),
+        (_, "tf32", _) if !fast => refuse("compute.dtype", &format!("{name} has no tf32; use f32 or f64")),
+        (_, _, "reference") if !fast => {
+            refuse("compute.engine", &format!("{name} has no other engine than the reference; leave --reference out"))
+        }
         _ => Ok(resolved),
     }
 }
@@ -140,7 +163,9 @@ impl Experiment for BooleanExperiment {
     }
 
     fn refuse_teacher(&self, teacher: &Teacher) -> Option<String> {
-        let on_set = teacher.settings.number("train.set_size") > 0.0;
+        let settings = &teacher.settings;
+        let on_set = settings.number("train.set_size") > 0.0
+            || ![config::NONE, ""].contains(&settings.text("train.unseen").as_str());
         let fits = teacher.summary.measure("train_accuracy") == Some(1.0);
         (on_set && !fits).then(|| "does not fit its training set exactly".into())
     }
@@ -155,21 +180,51 @@ impl Experiment for BooleanExperiment {
     }
 }
 
-/// The network a run's settings describe.
+/// The network a run's settings describe: the paper's encoder, which has engines of its own, or one that burn computes.
 pub fn architecture(config: &RunConfig) -> Architecture {
-    let embed = match config.model.embed {
+    let model = &config.model;
+    let embed = match model.embed {
         Embed::Concat => pudica_nn::Embed::Concat,
         Embed::Add => pudica_nn::Embed::Add,
     };
-    let (n, d, layers, heads, ff) = (config.n, config.model.d, config.model.layers, config.model.heads, config.ff());
-    match config.model.kind {
+    let (n, d, layers, heads, ff) = (config.n, model.d, model.layers, model.heads, config.ff());
+    let (same_init, read) = (model.same_init, model.read);
+    let variant = Variant { norm: model.norm, activation: model.activation, read };
+    match model.kind {
         ModelKind::Encoder => {
-            let same_init = config.model.same_init;
-            Architecture::Encoder(EncoderConfig { n, d, layers, heads, ff, embed, same_init })
+            let encoder = EncoderConfig { n, d, layers, heads, ff, embed, same_init };
+            let (position, span, positions) = (model.position, model.attention, config.positions());
+            let own = TransformerConfig { encoder, variant, position, positions, span };
+            if own.is_plain() { Architecture::Encoder(own.encoder) } else { Architecture::Transformer(own) }
         }
         ModelKind::EncoderDecoder => {
             Architecture::EncoderDecoder(EncoderDecoderConfig { n, d, layers, heads, ff, embed })
         }
+        ModelKind::Mlp => Architecture::Mlp(MlpConfig { n, d, layers, activation: model.activation }),
+        ModelKind::Lstm => Architecture::Recurrent(RecurrentConfig { cell: Cell::Lstm, n, d, layers, read }),
+        ModelKind::Gru => Architecture::Recurrent(RecurrentConfig { cell: Cell::Gru, n, d, layers, read }),
+        ModelKind::Ssm => {
+            let eigenvalues = model.eigenvalues;
+            Architecture::StateSpace(StateSpaceConfig { n, d, layers, ff, eigenvalues, same_init, variant })
+        }
+    }
+}
+
+/// The paper's encoder on strings of one length, which has engines of its own: the fast lane.
+fn fast_encoder(config: &RunConfig) -> Option<EncoderConfig> {
+    match architecture(config) {
+        Architecture::Encoder(encoder) if !config.has_other_lengths() => Some(encoder),
+        _ => None,
+    }
+}
+
+/// What sentences call a run's network where burn computes it.
+fn burn_name(config: &RunConfig) -> &'static str {
+    match architecture(config) {
+        Architecture::Encoder(_) if config.has_other_lengths() => "an encoder that meets several lengths",
+        Architecture::Encoder(_) => "the reference network",
+        Architecture::Transformer(_) => "this variant of the encoder",
+        _ => config.model.kind.name(),
     }
 }
 

@@ -59,10 +59,22 @@ impl RunConfig {
     /// The weights the run starts from.
     pub fn initial_weights(&self, architecture: &Architecture) -> Result<Weights> {
         let Some(built) = Built::parse(&self.model.start)? else {
-            return Ok(architecture.initial_weights(self.seed)?);
+            let mut weights = architecture.initial_weights(self.seed)?;
+            if self.model.init_scale != 1.0 {
+                weights.scale_matrices(self.model.init_scale);
+            }
+            return Ok(weights);
         };
+        if self.model.init_scale != 1.0 {
+            return Err(Error::setting(
+                "model.init_scale",
+                "scales random weights, not those built by hand; leave it at 1",
+            ));
+        }
         let Architecture::Encoder(shape) = architecture else {
-            return Err(Error::setting("model.start", "only encoders are built by hand, not encoder-decoders"));
+            let problem =
+                "only the paper's encoder is built by hand: post-norm, with learned positions, read at the last";
+            return Err(Error::setting("model.start", problem));
         };
         let gain = built.gain.unwrap_or_else(|| built.construction.default_gain(shape.n));
         let weights = built.construction.build(shape, gain);

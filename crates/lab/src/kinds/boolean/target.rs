@@ -13,9 +13,13 @@ pub(super) fn task(config: &RunConfig, teacher: Option<&Teacher>) -> Result<Task
     if config.model.kind == ModelKind::EncoderDecoder {
         task = task.with_scratchpad()?;
     }
-    if config.train.set_size > 0 {
-        let set = TrainingSet::draw(config.train.set_size, config.n, config.train.set_seed)?;
+    if let Some(set) = config.training_set()? {
         task = task.with_training_set(set);
+    }
+    if config.has_other_lengths() {
+        let others = config.other_lengths()?;
+        let targets = others.into_iter().map(|m| Target::parse(&config.target, m)).collect::<Result<_, _>>()?;
+        task = task.with_lengths(config.train_lengths()?, targets)?;
     }
     Ok(task)
 }

@@ -6,6 +6,7 @@ use pudica_nn::TrainingState;
 use serde_json::Map;
 
 use super::engine::BooleanExperiment;
+use super::unseen::References;
 use super::{RunConfig, adamw, architecture, measure, target, work};
 use crate::compute::Compute;
 use crate::error::Result;
@@ -19,6 +20,9 @@ const LOGGED_LOSSES: u64 = 100;
 pub(super) struct BooleanTraining {
     pub(super) runs: Vec<NetworkRun>,
     pub(super) engine: Box<dyn Engine>,
+    /// What further engines are made by, and on what.
+    pub(super) experiment: BooleanExperiment,
+    pub(super) compute: Compute,
     /// The step of the last line of tracked measures.
     tracked: Option<u64>,
 }
@@ -27,6 +31,8 @@ pub(super) struct BooleanTraining {
 pub(super) struct NetworkRun {
     pub(super) config: RunConfig,
     pub(super) task: Task,
+    /// What it is compared with, where it saw a part of all strings and that is asked for.
+    pub(super) references: Option<References>,
     /// Its latest training loss.
     loss: f64,
     pub(super) lost: Option<Lost>,
@@ -72,10 +78,11 @@ impl BooleanTraining {
                 Some(bytes) => TrainingState::from_bytes(&architecture, bytes)?,
             };
             members.push(Member { task: task.clone(), seed: config.seed, adamw: adamw(&config), state });
-            runs.push(NetworkRun { config, task, loss: f64::NAN, lost: None, lines: Vec::new() });
+            let references = References::of(&config, &task)?;
+            runs.push(NetworkRun { config, task, references, loss: f64::NAN, lost: None, lines: Vec::new() });
         }
         let engine = experiment.engine(&runs[0].config, compute, members)?;
-        Ok(BooleanTraining { runs, engine, tracked: None })
+        Ok(BooleanTraining { runs, engine, experiment: experiment.clone(), compute: compute.clone(), tracked: None })
     }
 
     /// One forward pass of every network on a batch as large as in training.

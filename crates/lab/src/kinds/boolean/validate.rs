@@ -1,9 +1,12 @@
 //! What can be run: every rule about settings, with the sentence a user reads when it is broken.
 
 use pudica_data::{Target, Written};
+use pudica_nn::Position;
+use serde_json::json;
 
 use super::{Embed, ModelKind, RunConfig};
 use crate::error::{Error, Result};
+use crate::kinds::Configuration;
 
 /// Truth tables that other runs or completions make are kept up to this length.
 pub const LONGEST_TABLE: usize = 20;
@@ -62,9 +65,9 @@ impl TargetName {
     pub fn written(&self) -> Result<String> {
         Ok(match self {
             TargetName::Run(id) => format!("run:{id}"),
-            TargetName::Plain(name) => written(name)?.text,
+            TargetName::Plain(name) => written("target", name)?.text,
             TargetName::Completion { seed, set_size, set_seed, of } => {
-                format!("completion:{seed}:{set_size}:{set_seed}:{}", written(of)?.text)
+                format!("completion:{seed}:{set_size}:{set_seed}:{}", written("target", of)?.text)
             }
         })
     }
@@ -73,13 +76,14 @@ impl TargetName {
     pub fn own_n(&self) -> Result<Option<usize>> {
         match self {
             TargetName::Run(_) => Ok(None),
-            TargetName::Plain(name) | TargetName::Completion { of: name, .. } => Ok(written(name)?.n),
+            TargetName::Plain(name) | TargetName::Completion { of: name, .. } => Ok(written("target", name)?.n),
         }
     }
 }
 
-fn written(name: &str) -> Result<Written> {
-    Target::written(name).map_err(|error| Error::setting("target", error.to_string()))
+/// A function as this setting keeps it.
+pub(super) fn written(key: &str, name: &str) -> Result<Written> {
+    Target::written(name).map_err(|error| Error::setting(key, error.to_string()))
 }
 
 impl RunConfig {
@@ -90,25 +94,30 @@ impl RunConfig {
             ("model.d", self.model.d, 1 << 16),
             ("model.layers", self.model.layers, 1024),
             ("model.ff", self.model.ff, 1 << 20),
+            ("model.positions", self.model.positions, 1 << 16),
             ("train.batch", self.train.batch, 1 << 24),
             ("eval.batches", self.eval.batches, 1_000_000),
             ("measure.batches", self.measure.batches, 1_000_000),
             ("measure.draws", self.measure.draws, 1_000_000),
             ("measure.set_draws", self.measure.set_draws, 1_000_000),
+            ("measure.volume_draws", self.measure.volume_draws, 1_000_000),
             ("track.draws", self.track.draws, 1_000_000),
         ] {
             if value > most {
                 return Err(Error::setting(key, format!("must be at most {most}, not {value}")));
             }
         }
-        let rules: [(&str, bool, String); 18] = [
+        let (kind, model) = (self.model.kind, &self.model);
+        let has_heads = kind.has("heads");
+        let joined = has_heads && matches!(model.position, Position::Learned | Position::Sinusoidal);
+        let rules: [(&str, bool, String); 20] = [
             ("n", self.n >= 1, "strings need at least one bit".into()),
             ("model.d", self.model.d >= 1, "the network needs a width of at least 1".into()),
             ("model.layers", self.model.layers >= 1, "the network needs at least one layer".into()),
-            ("model.heads", self.model.heads >= 1, "attention needs at least one head".into()),
+            ("model.heads", model.heads >= 1 || !has_heads, "attention needs at least one head".into()),
             (
                 "model.heads",
-                self.model.heads >= 1 && self.model.d.is_multiple_of(self.model.heads),
+                !has_heads || self.model.d.is_multiple_of(self.model.heads),
                 format!(
                     "{} heads do not divide the width d = {}; choose a divisor of it",
                     self.model.heads, self.model.d
@@ -116,15 +125,25 @@ impl RunConfig {
             ),
             (
                 "model.d",
-                self.model.embed == Embed::Add || self.model.d.is_multiple_of(2),
+                !joined || self.model.embed == Embed::Add || self.model.d.is_multiple_of(2),
                 format!("embed = \"concat\" needs an even width, but d = {}", self.model.d),
             ),
-            ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
             (
-                "train.steps",
-                self.train.steps >= 1 || self.starts_built(),
-                "training needs at least one step (only a network built by hand needs none)".into(),
+                "model.embed",
+                joined || model.embed == Embed::Concat || !has_heads,
+                format!("there is nothing to add to tokens where position = {}; leave it out", json!(model.position)),
             ),
+            (
+                "model.positions",
+                model.positions == 0 || model.position == Position::Learned,
+                format!("position = {} has no table; leave it out", json!(model.position)),
+            ),
+            (
+                "model.init_scale",
+                positive(model.init_scale),
+                format!("must be a positive number, not {}", model.init_scale),
+            ),
+            ("train.batch", self.train.batch >= 1, "a batch needs at least one string".into()),
             ("train.lr", positive(self.train.lr), format!("must be a positive number, not {}", self.train.lr)),
             (
                 "train.weight_decay",
@@ -152,6 +171,7 @@ impl RunConfig {
             ("measure.draws", self.measure.draws >= 2, "a standard error needs at least 2 noise draws a batch".into()),
             ("measure.rho", positive(self.measure.rho), format!("must be a positive number, not {}", self.measure.rho)),
         ];
+        self.check_model()?;
         if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
             return Err(Error::setting(key, problem));
         }
@@ -162,9 +182,27 @@ impl RunConfig {
             return Err(Error::setting("measure.set_draws", "a standard error needs at least 2 noise draws"));
         }
         self.check_start()?;
+        super::architecture(self).check()?;
         self.check_set("train.set_size", self.train.set_size)?;
         self.check_set("measure.set_size", self.measure.set_size)?;
-        self.check_target()
+        self.check_unseen()?;
+        self.check_volume()?;
+        self.check_target()?;
+        self.check_lengths()
+    }
+
+    /// Refuses a setting of the model that its network does not have.
+    fn check_model(&self) -> Result<()> {
+        let (kind, default) = (self.model.kind, RunConfig::default().settings());
+        let own = self.settings();
+        for name in own.keys().iter().filter_map(|key| key.strip_prefix("model.")) {
+            let key = format!("model.{name}");
+            if !kind.has(name) && own.get(&key)? != default.get(&key)? {
+                let problem = format!("{} has no such setting; leave it out", kind.name());
+                return Err(Error::setting(&key, problem));
+            }
+        }
+        Ok(())
     }
 
     fn check_set(&self, key: &str, size: usize) -> Result<()> {
@@ -211,8 +249,7 @@ fn positive(x: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::Configuration;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn refusal(pairs: &[(&str, Value)]) -> String {
         let mut settings = RunConfig::default().settings();
@@ -238,6 +275,45 @@ mod tests {
         assert!(refusal(&[("model.d", json!(5)), ("model.heads", json!(1))]).contains("even width"));
         assert!(refusal(&[("n", json!(4)), ("train.set_size", json!(17))]).contains("only 16 strings"));
         assert!(refusal(&[("model.kind", json!("encoder-decoder")), ("target", json!("first"))]).contains("prefix"));
+    }
+
+    #[test]
+    fn a_setting_that_a_network_does_not_have_is_refused() {
+        let refused = |kind: &str, key: &str, value: Value| refusal(&[("model.kind", json!(kind)), (key, value)]);
+        assert_eq!(refused("lstm", "model.heads", json!(4)), "model.heads: the LSTM has no such setting; leave it out");
+        assert!(refused("mlp", "model.ff", json!(4)).contains("model.ff: the perceptron has no such setting"));
+        assert!(refused("gru", "model.norm", json!("pre")).contains("the GRU has no such setting"));
+        assert!(refused("ssm", "model.position", json!("none")).contains("the state-space model has no such setting"));
+        assert!(refused("encoder", "model.eigenvalues", json!("signed")).contains("the encoder has no such setting"));
+        assert!(refused("ssm", "model.start", json!("construct:parity")).contains("no such setting"));
+        assert!(refused("encoder-decoder", "model.read", json!("mean")).contains("no such setting"));
+        assert!(refused("lstn", "n", json!(4)).contains("did you mean 'lstm'?"));
+    }
+
+    #[test]
+    fn variants_of_the_encoder_have_their_rules() {
+        let rotary = ("model.position", json!("rotary"));
+        assert!(refusal(&[rotary.clone(), ("model.embed", json!("add"))]).contains("nothing to add"));
+        assert!(refusal(&[rotary.clone(), ("model.positions", json!(20))]).contains("has no table"));
+        let odd = [rotary, ("model.d", json!(6)), ("model.heads", json!(2))];
+        assert!(refusal(&odd).contains("d / heads must be even, but it is 3"));
+        assert!(refusal(&[("model.positions", json!(9))]).contains("need a table of at least 10, not 9"));
+        assert!(refusal(&[("model.activation", json!("gelu-by-tanh"))]).contains("\"relu\" or \"gelu\""));
+        assert!(refusal(&[("model.init_scale", json!(0))]).contains("positive"));
+        let built = [("model.start", json!("construct:parity")), ("model.norm", json!("pre"))];
+        assert!(refusal(&built).contains("only the paper's encoder is built by hand"));
+        let scaled = [("model.start", json!("construct:parity")), ("model.init_scale", json!(2))];
+        assert!(refusal(&scaled).contains("scales random weights"));
+    }
+
+    #[test]
+    fn new_settings_leave_no_trace_at_their_defaults() {
+        let config = RunConfig::default();
+        let text = config.canonical_json();
+        let model: Value = serde_json::from_str::<Value>(&text).unwrap()["model"].clone();
+        let keys: Vec<&String> = model.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["kind", "d", "layers", "heads", "ff", "embed", "same_init"]);
+        assert_eq!(serde_json::from_str::<RunConfig>(&text).unwrap(), config);
     }
 
     #[test]

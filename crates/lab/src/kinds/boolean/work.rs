@@ -2,7 +2,7 @@
 //! forward pass.
 
 use super::measure::SPREAD_BATCHES;
-use super::{ModelKind, RunConfig};
+use super::{ModelKind, RunConfig, fast_encoder};
 use crate::experiment::Work;
 
 /// A backward pass costs about two forward passes.
@@ -14,20 +14,24 @@ const OVERHEAD: f64 = 1e6;
 /// The work of a run.
 pub(super) fn work(config: &RunConfig) -> Work {
     let pass = of_pass(config);
+    let rows = (config.train.batch as f64).min(cube(config));
+    let profile = if config.measure.profile { flips(config) / rows } else { 0.0 };
     Work {
         steps: config.train.steps,
         step: of_step(config),
-        line: pass * (config.track.draws + 3) as f64,
+        line: pass * ((config.track.draws + 3) as f64 + profile),
         line_every: config.track.every,
         line_at_start: config.track.every > 0,
-        measure: pass * passes_to_measure(config),
+        measure: pass * passes_to_measure(config) + of_lengths(config),
     }
 }
 
 /// The work of one training step.
 fn of_step(config: &RunConfig) -> f64 {
     let strings = match config.train.set_size {
-        0 => distinct(config, config.train.batch as f64),
+        // The fast lane computes a string that a batch repeats once.
+        0 if fast_encoder(config).is_some() => distinct(config, config.train.batch as f64),
+        0 => config.train.batch as f64,
         set => (config.train.batch.min(set)) as f64,
     };
     STEP_IN_FORWARDS * multiply_adds(config, strings)
@@ -40,28 +44,53 @@ pub(super) fn of_pass(config: &RunConfig) -> f64 {
 
 /// Forward passes, on batches as large as in training, that measuring takes.
 fn passes_to_measure(config: &RunConfig) -> f64 {
-    let (n, measure) = (config.n as f64, &config.measure);
+    let measure = &config.measure;
     let rows = (config.train.batch as f64).min(cube(config));
     // Averages without noise take every string once when the batches would hold more; noise needs every pass.
     let plain = |batches: usize| (batches as f64).min((cube(config) / rows).ceil());
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
-    let flips = match measure.sensitivity_samples as f64 {
-        0.0 => 0.0,
-        samples => cube(config).min(samples * (n + 1.0)) / rows,
-    };
+    let flips = flips(config) / rows;
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
-    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips
+    let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * flips;
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips + neighbours
+}
+
+/// Strings on which sensitivity is measured, neighbours included.
+fn flips(config: &RunConfig) -> f64 {
+    match config.measure.sensitivity_samples as f64 {
+        0.0 => 0.0,
+        samples => cube(config).min(samples * (config.n as f64 + 1.0)),
+    }
+}
+
+/// The work of measuring at other lengths.
+fn of_lengths(config: &RunConfig) -> f64 {
+    let at = |n: usize| {
+        let at = RunConfig { n, ..config.clone() };
+        let evaluated = cube(&at).min(at.train.batch as f64 * at.eval.batches as f64);
+        multiply_adds(&at, evaluated + flips(&at))
+    };
+    config.eval_lengths().unwrap_or_default().into_iter().map(at).sum()
 }
 
 /// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
 pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     let size = if dtype == "f64" { 8.0 } else { 4.0 };
     let (n, d, ff, layers) = (config.n as f64, config.model.d as f64, config.ff() as f64, config.model.layers as f64);
-    let weights = layers * (4.0 * d * d + 2.0 * d * ff) + (n + 2.0) * d;
+    let (table, of_layer, per_token) = match config.model.kind {
+        ModelKind::Encoder | ModelKind::EncoderDecoder => {
+            ((config.positions() as f64 + 2.0) * d, 4.0 * d * d + 2.0 * d * ff, d + ff)
+        }
+        ModelKind::Mlp => (n * d, d * d, d / n), // one vector for all bits
+        ModelKind::Lstm => (2.0 * d, 8.0 * d * d, 10.0 * d),
+        ModelKind::Gru => (2.0 * d, 6.0 * d * d, 8.0 * d),
+        ModelKind::Ssm => (2.0 * d, 3.0 * d * d + 2.0 * d * ff, 5.0 * d + ff),
+    };
+    let weights = layers * of_layer + table;
     let strings = (config.train.batch as f64).min(cube(config));
-    let activations = strings * n * (d + ff) * layers;
+    let activations = strings * n * per_token * layers;
     size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
 }
 
@@ -81,15 +110,22 @@ fn multiply_adds(config: &RunConfig, strings: f64) -> f64 {
     let (n, d, ff) = (config.n as f64, config.model.d as f64, config.ff() as f64);
     let attention = n * 4.0 * d * d + 2.0 * n * n * d;
     let feed_forward = n * 2.0 * d * ff;
-    let network = match (config.model.kind, config.model.layers as f64) {
+    let layers = config.model.layers as f64;
+    let network = match config.model.kind {
         // On the fast lane the first attention reads tables, and the last layer is computed at one position.
-        (ModelKind::Encoder, layers) => {
+        ModelKind::Encoder if fast_encoder(config).is_some() => {
             let last = 2.0 * n * d * config.model.heads as f64 + 4.0 * d * d + 2.0 * d * ff;
             let first = if layers > 1.0 { n * n * d + feed_forward } else { 0.0 };
             first + (layers - 2.0).max(0.0) * (attention + feed_forward) + last
         }
         // A decoder layer has a second attention.
-        (ModelKind::EncoderDecoder, layers) => layers * (3.0 * attention + 2.0 * feed_forward),
+        ModelKind::EncoderDecoder => layers * (3.0 * attention + 2.0 * feed_forward),
+        ModelKind::Encoder => layers * (attention + feed_forward),
+        ModelKind::Mlp => n * d + (layers - 1.0) * d * d,
+        // Of the first layer's inputs there are two.
+        ModelKind::Lstm => n * d * d * (8.0 * layers - 4.0),
+        ModelKind::Gru => n * d * d * (6.0 * layers - 3.0),
+        ModelKind::Ssm => layers * (n * 3.0 * d * d + feed_forward),
     };
     strings * network + OVERHEAD
 }

@@ -4,7 +4,7 @@ use crate::cpu::Real;
 
 /// A matrix in a slice: element (i, j) at `i * row_step + j`, or, where it is turned, at `i + j * row_step`.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a, T> {
+pub(crate) struct Matrix<'a, T> {
     data: &'a [T],
     row_step: usize,
     turned: bool,
@@ -12,12 +12,12 @@ pub(super) struct Matrix<'a, T> {
 
 impl<'a, T> Matrix<'a, T> {
     /// Rows that begin `row_step` apart.
-    pub(super) fn new(data: &'a [T], row_step: usize) -> Self {
+    pub(crate) fn new(data: &'a [T], row_step: usize) -> Self {
         Self { data, row_step, turned: false }
     }
 
     /// Rows and columns exchanged.
-    pub(super) fn transposed(self) -> Self {
+    pub(crate) fn transposed(self) -> Self {
         Self { turned: !self.turned, ..self }
     }
 
@@ -33,7 +33,7 @@ impl<'a, T> Matrix<'a, T> {
 }
 
 /// c = a b, or with `add` c += a b, of a [rows, depth] and b [depth, columns]; c's rows begin `c_step` apart.
-pub(super) fn product<T: Real>(
+pub(crate) fn product<T: Real>(
     [rows, columns, depth]: [usize; 3],
     c: &mut [T],
     c_step: usize,
