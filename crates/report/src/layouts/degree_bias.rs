@@ -83,7 +83,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let mut findings = Findings {
         scale: ScaleWords {
             paper: "The functions are Abbe et al.'s; the sizes are ours, chosen before any result was seen.",
-            other: "The functions are Abbe et al.'s on fewer bits; the sizes are ours, chosen before any result was seen, for two CPU cores and minutes.",
+            other: "The functions are Abbe et al.'s on fewer bits; the sizes are ours, chosen before any result was seen but for the number of steps, for two CPU cores and minutes.",
         },
         ..Findings::default()
     };

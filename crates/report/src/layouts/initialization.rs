@@ -565,10 +565,9 @@ fn neighbours(trained: &[&Run], volumes: &[Volume]) -> Claim {
     let mut parts = Parts::default();
     let parity: Vec<&Volume> = volumes.iter().filter(|volume| volume.target == "parity").collect();
     let longest = parity.iter().map(|volume| volume.n).fold(0.0, f64::max);
-    if let Some(most) = parity.iter().filter(|volume| volume.n == longest).max_by(|a, b| a.rho.total_cmp(&b.rho)) {
-        if let Some(share) = most.share() {
-            parts.add(below(&share, 0.5), words(&format!("n = {}, ρ = {}:", most.n, most.rho), &share));
-        }
+    let noisiest = parity.iter().filter(|volume| volume.n == longest).max_by(|a, b| a.rho.total_cmp(&b.rho));
+    if let Some((most, share)) = noisiest.and_then(|most| Some((most, most.share()?))) {
+        parts.add(below(&share, 0.5), words(&format!("n = {}, ρ = {}:", most.n, most.rho), &share));
     }
     let runs = trained.iter().filter(|run| run.text("target") == "parity").count();
     parts.claim(
