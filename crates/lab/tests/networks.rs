@@ -34,29 +34,35 @@ fn run_together(together: usize, plan: &Plan, folder: &Path, jobs: usize, stop: 
     execute(plan, folder, &machine, &|_: &Event| {}, stop).unwrap()
 }
 
-#[test]
-fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
-    let plan = plan(TINY, &["track.every=20"]);
-    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
-    let mut wait = Duration::from_millis(5);
-    let mut calls = 0;
-    loop {
+/// Runs a sweep again and again, each time stopped a little later, until it is finished: how often.
+fn interrupted(first: Duration, run: impl Fn(usize, &Stop) -> Tally) -> usize {
+    // Longer and longer, so that a slow machine finishes too.
+    let mut wait = first;
+    for call in 0.. {
         let stop = Stop::new();
         let tally = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(wait);
                 stop.request();
             });
-            run_together(if calls % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, &stop)
+            run(call, &stop)
         });
-        calls += 1;
-        // Longer and longer, so that a slow machine finishes too.
         wait = wait.mul_f64(1.3);
         if tally.remaining == 0 {
-            break;
+            return call + 1;
         }
     }
+    unreachable!("a sweep ends")
+}
+
+#[test]
+fn interrupted_or_not_on_one_thread_or_two_alone_or_in_lock_step_the_numbers_are_bit_equal() {
+    let plan = plan(TINY, &["track.every=20"]);
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    assert_eq!(run(&plan, whole.path(), 1, &Stop::new()).remaining, 0);
+    let calls = interrupted(Duration::from_millis(5), |call, stop| {
+        run_together(if call % 2 == 0 { 3 } else { 1 }, &plan, parts.path(), 2, stop)
+    });
     assert!(calls > 1, "the sweep was interrupted");
     assert_eq!(numbers(whole.path()), numbers(parts.path()));
 }
@@ -317,21 +323,7 @@ fn every_network_is_trained_measured_and_resumed_to_the_same_bits() {
         }
         assert_eq!(summary.measure("blowup").is_some(), has_norms, "{settings:?}");
         assert_eq!(summary.device, "cpu (burn)");
-        let mut wait = Duration::from_millis(20);
-        loop {
-            let stop = Stop::new();
-            let tally = std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    std::thread::sleep(wait);
-                    stop.request();
-                });
-                run(&plan, parts.path(), 1, &stop)
-            });
-            wait = wait.mul_f64(1.5);
-            if tally.remaining == 0 {
-                break;
-            }
-        }
+        interrupted(Duration::from_millis(20), |_, stop| run(&plan, parts.path(), 1, stop));
         assert_eq!(numbers(whole.path()), numbers(parts.path()), "{settings:?}");
         let Trained::Bits { network, n } = trained(whole.path(), &plan.runs[0].id) else {
             panic!("{settings:?}: a run on bits has a network on bits");

@@ -80,8 +80,8 @@ fn network(run: &Run, axes: &[String]) -> String {
 pub fn findings(sweep: &Sweep) -> Findings {
     let shown = ["target", "model.kind", "model.position", "n"];
     let mut axes = sweep.other_axes(&shown);
-    // What one network has and another has not tells them apart already.
-    axes.retain(|axis| !axis.starts_with("model."));
+    // What one network has and another has not, and how long it takes to learn, tells them apart no further.
+    axes.retain(|axis| !axis.starts_with("model.") && axis != "train.steps");
     let networks = different(sweep.runs.iter().map(|run| network(run, &axes)));
     let mut learners = Vec::new();
     for target in sweep.texts("target") {

@@ -201,7 +201,7 @@ fn loss_panel(family: &Family, colour: impl Fn(f64) -> String) -> Panel {
         let losses: Vec<(f64, Mean)> =
             noise.by_length.iter().map(|(n, loss)| (*n, loss.within(Range::Positive))).collect();
         marks.extend(band_and_line(&losses, &colour, 3, 0));
-        let name = |mean: &Mean| format!("ρ = {}: mean of {}", written(noise.rho), counted(mean.count, "run"));
+        let name = |mean: &Mean| format!("ρ = {}: mean of {}", noise.rho, counted(mean.count, "run"));
         let points = losses.iter().map(|(n, mean)| Point::mean(*n, mean, name(mean)));
         marks.push(Mark::points(points, Style::line(&colour).sized(2.4)));
     }

@@ -68,7 +68,8 @@ documented! {
         /// position), or `none`.
         #[serde(default, skip_serializing_if = "is_default")]
         pub position: Position,
-        /// Rows of the encoder's table of learned positions, for strings longer than those of training; 0 means n.
+        /// Rows of the encoder's table of learned positions; 0 means n. Where there are more than bits, each training batch begins at a
+        /// random one of them, so that all are learnt and longer strings can be read; measured strings begin at the first.
         #[serde(default, skip_serializing_if = "is_default")]
         pub positions: usize,
         /// Which bits the encoder's bits attend to: all (`full`), or themselves and those before them (`causal`).
