@@ -15,9 +15,6 @@ use crate::error::{Error, Result};
 /// Time between two writings.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
 
-/// In seconds.
-const A_DAY: f64 = 86_400.0;
-
 /// What a process tells about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AtWork {
@@ -76,7 +73,8 @@ impl AtWork {
         sweep.join(".work")
     }
 
-    fn path(sweep: &Path, id: &str) -> PathBuf {
+    /// The file of the process of this name.
+    pub(super) fn path(sweep: &Path, id: &str) -> PathBuf {
         AtWork::folder(sweep).join(format!("{id}.json"))
     }
 
@@ -122,12 +120,11 @@ impl AtWork {
         Ok(all)
     }
 
-    /// Removes what ended processes have left behind: those that told nothing, and those whose part is attempted again now. What is not
-    /// known for sure stays for a day.
+    /// Removes what ended processes have left behind: those that told nothing, and those whose part is attempted again now.
     pub(crate) fn tidy(&self, sweep: &Path) -> Result<()> {
         for old in AtWork::all(sweep)? {
             let is_gone = self.owner.follows(&old.owner) || self.owner.sees_gone(&old.owner) == Some(true);
-            if (old.has_ended || is_gone || old.age() > A_DAY) && (old.errors.is_empty() || old.unit == self.unit) {
+            if (old.has_ended || is_gone) && (old.errors.is_empty() || old.unit == self.unit) {
                 old.remove(sweep);
             }
         }

@@ -114,6 +114,9 @@ impl Claims {
                 let answer = self.make(run, &path(latest + 1), latest + 1)?;
                 if let Answer::Ours(_) = answer {
                     remove(&path(latest))?;
+                    if let Some(report) = AtWork::of(&self.sweep, &owner)?.filter(|report| report.errors.is_empty()) {
+                        remove(&AtWork::path(&self.sweep, &report.owner.id()))?; // if it wakes up, it tells again
+                    }
                 }
                 Ok(answer)
             }
