@@ -154,8 +154,6 @@ fn runs_can_start_from_a_construction() {
     let bounds = json(&["bounds", run.to_str().unwrap(), "--draws", "2", "--samples", "4"]);
     assert_eq!(bounds["shape"]["d"], 32);
 
-    std::fs::write(&recipe, text_of("random")).unwrap();
-    assert!(refused(&["run", &recipe, "--out", &out]).contains("train.steps: training needs at least one step"));
     std::fs::write(&recipe, text_of("construct:pairty")).unwrap();
     assert!(refused(&["run", &recipe, "--out", &out]).contains("did you mean 'parity'?"));
 }

@@ -23,7 +23,8 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The number above which outputs are 1; of an even number of outputs the lower median, so that half of them are above it.
+    /// The number above which outputs are 1. Of an even number of outputs it lies between the two in the middle, so that half of them are above
+    /// it, and none of them is at it: a string that is would count flips for sensitive that barely move its output.
     pub(crate) fn at(self, outputs: &[f32]) -> f32 {
         match self {
             Cut::Half => 0.5,
@@ -32,7 +33,12 @@ impl Cut {
             Cut::Median => {
                 let mut sorted = outputs.to_vec();
                 let middle = (sorted.len() - 1) / 2;
-                *sorted.select_nth_unstable_by(middle, f32::total_cmp).1
+                let (_, lower, above) = sorted.select_nth_unstable_by(middle, f32::total_cmp);
+                let lower = *lower;
+                let upper = above.iter().copied().min_by(f32::total_cmp).filter(|_| outputs.len().is_multiple_of(2));
+                // Where no number lies between them, the lower one parts them as well.
+                let between = upper.map(|upper| lower + (upper - lower) / 2.0).filter(|cut| Some(*cut) < upper);
+                between.unwrap_or(lower)
             }
         }
     }
