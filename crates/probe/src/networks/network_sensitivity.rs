@@ -308,8 +308,9 @@ mod tests {
             let mut engine = engine(&config, vec![(seed, weights)]);
             let mut find = |how| network_sensitivity(engine.as_mut(), 9, &how, &[7]).unwrap().remove(0).unwrap();
             let exact = find(settings);
-            assert!(exact.boolean.exact && exact.boolean.mean >= 1.0, "{:?}", exact.boolean);
-            assert_eq!(exact.degree_profile.unwrap()[0], 0.0);
+            // Half of them are above, but for outputs that equal the median.
+            assert!(exact.boolean.exact && exact.boolean.mean > 0.999, "{:?}", exact.boolean);
+            assert!(exact.degree_profile.unwrap()[0] < 1e-3);
             let sampled = find(SensitivityConfig { largest_exact: 8, ..settings }).boolean;
             let (apart, error) = ((sampled.mean - exact.boolean.mean).abs(), sampled.std_error.unwrap());
             assert!(apart <= 5.0 * error, "{sampled:?}, exactly {:?}", exact.boolean);
