@@ -1,5 +1,7 @@
 //! Makes the runs of a plan, together where they can be and on several threads; running again continues where the last time ended.
 
+mod sharing;
+
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,19 +18,13 @@ use crate::experiment::{Experiment, Lockstep, Teacher, Work};
 use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
 use crate::stop::Stop;
-use crate::store::{
-    Answer, AtWork, BEAT, Claim, Claims, Outcome, Presence, RunAt, RunFolder, RunSummary, STALE_AFTER, Standing,
-    SweepFolder,
-};
+use crate::store::{AtWork, BEAT, Claim, Claims, Outcome, Presence, RunFolder, RunSummary, STALE_AFTER, SweepFolder};
 
 /// A pace is told after this time.
 const PACE_AFTER: Duration = Duration::from_secs(2);
 
 /// How far a process is can be read from its folder after this time.
 const FIRST_BEAT: Duration = Duration::from_secs(1);
-
-/// Time between two looks at runs that other processes have.
-const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Makes all runs of `plan` in `folder`, of whatever kind: runs that may train in lock-step do, and several such groups at a time. Runs that
 /// have ended are not repeated and interrupted ones continue. A run whose loss diverges is marked failed, and one that meets an error is
@@ -329,90 +325,6 @@ impl<'a> Running<'a> {
             }
             self.changed.notify_all();
         }
-    }
-
-    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, what was cut since
-    /// it was made is begun again, and what one has brought further goes back among the runs not begun, to find fellows at its step.
-    fn claim(&self, group: Vec<Pending>) -> Result<Vec<(usize, Arc<Claim>)>> {
-        let ids: Vec<&str> = group.iter().map(|run| self.plan.runs[run.index].id.as_str()).collect();
-        let answers = self.claims.ask(&ids)?;
-        let mut ours = Vec::new();
-        for (mut pending, answer) in group.into_iter().zip(answers) {
-            let index = pending.index;
-            let run = &self.plan.runs[index];
-            let claim = match answer {
-                Answer::Ours(claim) => claim,
-                Answer::Theirs(standing) => {
-                    let mut state = self.state();
-                    state.in_progress.remove(&index);
-                    match standing {
-                        Standing::AtWork => state.left_to_others += 1,
-                        Standing::Unknown | Standing::Gone => state.elsewhere.push(pending),
-                    }
-                    continue;
-                }
-            };
-            let claim = Arc::new(claim);
-            let folder = self.folder.run(&run.id).under(Arc::clone(&claim));
-            let (summary, step) = match folder.ending()? {
-                Some((summary, None)) => (Some(summary), 0),
-                Some((_, Some(_))) => {
-                    folder.forget()?;
-                    (None, 0)
-                }
-                None => (None, step_of(self.experiment, run, &folder)?),
-            };
-            let mut state = self.state();
-            if let Some(summary) = summary {
-                state.in_progress.remove(&index);
-                state.total -= self.works[index].total();
-                state.summaries.insert(run.id.clone(), summary);
-            } else if step != pending.lockstep.1 {
-                state.in_progress.remove(&index);
-                pending.lockstep.1 = step;
-                state.pending.push(pending);
-            } else {
-                ours.push((index, claim));
-            }
-        }
-        Ok(ours)
-    }
-
-    /// Waits a little, then has another look at runs that other processes had.
-    fn watch(&self) {
-        let pause = self.machine.stale_after.map_or(WATCH_EVERY, |stale_after| WATCH_EVERY.min(stale_after / 4));
-        let until = Instant::now() + pause;
-        while Instant::now() < until && !self.stop.requested() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let mut state = self.state();
-        let aside = std::mem::take(&mut state.elsewhere);
-        state.pending.extend(aside);
-    }
-
-    /// Tells other processes and `pudica status` how far this one is.
-    fn tell(&self, presence: &Presence) {
-        let mut state = self.state();
-        // The pace counts from the first progress, not from the first time that somebody asks.
-        let (done, seconds_left) = if state.begun.is_some() { self.how_far(&mut state) } else { (0.0, None) };
-        let (then, before) = state.told;
-        state.told = (Instant::now(), state.steps_made);
-        let steps_per_second = (state.steps_made - before) as f64 / then.elapsed().as_secs_f64().max(1e-3);
-        let mut at: Vec<usize> = state.in_progress.keys().copied().collect();
-        at.sort_unstable();
-        let run_at = |index: &usize| {
-            let (run, work) = self.run(*index);
-            let step = state.steps.get(index).copied().unwrap_or(0);
-            RunAt { id: run.id.clone(), label: run.label.clone(), step, steps: work.steps }
-        };
-        let at: Vec<RunAt> = at.iter().map(run_at).collect();
-        let ended = state.summaries.len();
-        drop(state);
-        presence.tell(|report| {
-            report.seconds = self.start.elapsed().as_secs_f64();
-            (report.ended, report.at) = (ended, at);
-            (report.done, report.seconds_left, report.steps_per_second) = (done, seconds_left, steps_per_second);
-        });
     }
 
     /// Leaves the runs of a group that met an error for the next time.
