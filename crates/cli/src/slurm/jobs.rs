@@ -80,7 +80,10 @@ fn queue(job: &str, format: &str) -> Result<Vec<String>, Box<dyn Error>> {
 pub fn most_tasks(dry_run: bool) -> Result<usize, Box<dyn Error>> {
     let config = match said("scontrol", &["show", "config"]) {
         Err(_) if dry_run => return Ok(1000), // Slurm's own default; a script can be looked at anywhere
-        config => config?,
+        // The first question of all: where it fails, nothing else can work.
+        config => config.map_err(|error| {
+            format!("Slurm does not answer here, so nothing was submitted: submit from a machine where `scontrol show config` works, or leave --engine slurm out ({error})")
+        })?,
     };
     let size = config
         .lines()
