@@ -3,7 +3,7 @@
 use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
+use crate::signals::{if_it_takes_long, stop_on_signals};
 use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
@@ -11,9 +11,12 @@ use clap::Args;
 use pudica_lab::kinds::{KINDS, Kind, SettingDoc};
 use pudica_lab::recipe::{Plot, builtin_names};
 use pudica_lab::store::{SweepFolder, SweepRecord, SweepRun};
-use pudica_lab::{Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, Unit, estimate, execute, open};
+use pudica_lab::{
+    Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, Unit, estimate, execute_with, open,
+};
 use pudica_report::Claim;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -156,6 +159,29 @@ struct What {
     together: Option<u16>,
 }
 
+impl Show {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let estimate =
+            if self.no_estimate { "" } else { ", and timing some of its steps (--no-estimate leaves that out)" };
+        format!("planning {}{estimate}", self.what.recipe)
+    }
+}
+
+impl Run {
+    /// What it does before it tells of itself, for who waits.
+    pub fn doing(&self) -> String {
+        format!("planning {}, and trying whether data and networks are there", self.what.recipe)
+    }
+}
+
+impl Report {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        format!("reading the runs of {} and drawing", self.folder.display())
+    }
+}
+
 pub(crate) type Outcome = Result<Ending, Box<dyn Error>>;
 
 impl What {
@@ -224,7 +250,7 @@ pub fn show(arguments: &Show) -> Outcome {
         let runs: Vec<Value> = plan
             .runs
             .iter()
-            .map(|run| json!({"id": run.id, "label": run.label, "sweep": run.sweep, "settings": run.settings.tree()}))
+            .map(|run| json!({"id": run.id, "label": run.label, "sweep": run.sweep, "settings": run.settings}))
             .collect();
         let swept: serde_json::Map<String, Value> =
             swept.into_iter().map(|(key, values)| (key.clone(), json!(values))).collect();
@@ -265,17 +291,8 @@ fn row(name: &str, value: String) {
 
 /// The different values of a setting among the runs, in the order of first appearance.
 fn values(plan: &Plan, key: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for run in &plan.runs {
-        let value = run.settings.text(key);
-        if !values.contains(&value) {
-            values.push(value);
-        }
-        if values.len() > 100_000 {
-            break;
-        }
-    }
-    values
+    let mut seen = HashSet::new();
+    plan.runs.iter().map(|run| run.settings.text(key)).filter(|value| seen.insert(value.clone())).collect()
 }
 
 /// "4, 5, ..., 30 (27 values)" for many, all of them for few.
@@ -307,7 +324,9 @@ fn words(time: &TimeEstimate) -> String {
 /// Runs a plan, or what is left of it, and writes its report.
 pub fn run(arguments: &Run) -> Outcome {
     let stop = Stop::new();
-    stop_on_signals(stop.clone())?;
+    if arguments.requeue {
+        stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
+    }
     let (plan, mut machine) = arguments.what.plan()?;
     machine.unit = arguments.unit;
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
@@ -339,7 +358,13 @@ fn make(
     progress: &Progress,
     stop: &Stop,
 ) -> Outcome {
-    let tally = execute(plan, folder, machine, observer, stop)?;
+    let experiment = open(plan, machine)?;
+    // Until here nothing was written, and a signal ends it at once; from here on there is something to save.
+    stop_on_signals(stop.clone())?;
+    if_it_takes_long(stop.clone(), || {
+        eprintln!("stopping: the step at work is finished and saved first; the same signal again ends it at once");
+    });
+    let tally = execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)?;
     if tally.stopped && tally.remaining > 0 {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));
         return Ok(Ending::Interrupted);

@@ -43,8 +43,7 @@ impl Plot {
 
     /// Refuses a name that is neither a setting nor a measure of the kind.
     pub(super) fn check(&self, kind: &Kind) -> Result<(), String> {
-        let settings = kind.defaults().keys();
-        self.check_names(&settings, kind.measures)
+        self.check_names(kind.defaults().keys(), kind.measures)
     }
 
     /// Refuses a name that is none of these settings and none of these measures; a measure `blowup_*` stands for all that begin so.

@@ -143,7 +143,7 @@ impl RunFolder {
     pub fn create(&self, settings: &Settings) -> Result<()> {
         self.check_claim()?;
         std::fs::create_dir_all(&self.path).map_err(Error::io("create", &self.path))?;
-        write_json(&self.config_path(), settings.tree())
+        write_json(&self.config_path(), settings)
     }
 
     /// Path of the settings.
@@ -200,7 +200,7 @@ impl RunFolder {
         if from.path.exists() {
             std::fs::rename(&from.path, &self.path).map_err(Error::io("rename", &from.path))?;
         }
-        write_json(&self.config_path(), settings.tree())?;
+        write_json(&self.config_path(), settings)?;
         let path = self.summary_path();
         match read_json::<RunSummary>(&path)? {
             Some(summary) => write_json(&path, &RunSummary { id: id.into(), format: FORMAT, ..summary }),
