@@ -17,6 +17,7 @@ use crate::events::{Event, Observer, Tally};
 use crate::experiment::{Experiment, Lockstep, Teacher, Work};
 use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
+use crate::size;
 use crate::stop::Stop;
 use crate::store::{AtWork, BEAT, Claim, Claims, Outcome, Presence, RunFolder, RunSummary, STALE_AFTER, SweepFolder};
 
@@ -40,6 +41,7 @@ pub fn execute(plan: &Plan, folder: &Path, machine: &Machine, observer: &dyn Obs
 pub fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
     machine.check(plan.kind().name, &plan.kind().abilities)?;
     let experiment = (plan.kind().open)(plan, machine)?;
+    size::check_time(plan, experiment.as_ref())?;
     for run in &plan.runs {
         if let Some(most) = machine.together.filter(|most| *most > 1) {
             let Lockstep { most: can, .. } = experiment.lockstep(&run.settings)?;

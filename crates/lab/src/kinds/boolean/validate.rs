@@ -235,7 +235,13 @@ impl RunConfig {
         }
         let named = match &target {
             TargetName::Plain(name) => name,
-            TargetName::Completion { of, .. } => of,
+            TargetName::Completion { of, set_size, .. } => {
+                self.check_set("target", *set_size)?;
+                if *set_size == 0 {
+                    return Err(Error::setting("target", format!("`{}` agrees on a set of no strings", self.target)));
+                }
+                of
+            }
             TargetName::Run(_) => return Ok(()),
         };
         Target::parse(named, self.n).map(|_| ()).map_err(|error| Error::setting("target", error.to_string()))
