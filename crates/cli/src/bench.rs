@@ -60,6 +60,14 @@ pub struct Encoder {
     json: bool,
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let What::Encoder(encoder) = &self.what;
+        format!("timing training steps and forward passes, for about {}", seconds(encoder.seconds))
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   pudica bench encoder                                             the paper's encoder at n = 20, all cores

@@ -49,6 +49,13 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        format!("computing both sides of every bound for {}", self.network.display())
+    }
+}
+
 /// The most inputs and draws: each is computed in f64, some of them with all their neighbours.
 const MOST: u64 = 100_000;
 

@@ -148,6 +148,19 @@ impl From<Part> for Split {
     }
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        match &self.command {
+            Command::List(_) => String::new(),
+            Command::Fetch(_) => "asking for the files".into(),
+            Command::Verify(_) => "reading every file and comparing its checksum".into(),
+            Command::Show(show) => format!("reading {}", show.name),
+            Command::Corrupt(corrupt) => format!("making {} at five severities", corrupt.name),
+        }
+    }
+}
+
 /// Runs `pudica data`.
 pub fn run(arguments: &Arguments) -> Outcome {
     match &arguments.command {

@@ -77,6 +77,26 @@ enum Command {
     Stop(slurm::Stop),
 }
 
+impl Command {
+    /// What it does, for who waits; empty where it never takes long.
+    fn doing(&self) -> String {
+        match self {
+            Command::List(_) | Command::Settings(_) | Command::Status(_) | Command::Stop(_) => String::new(),
+            Command::Show(show) => show.doing(),
+            Command::Run(run) => run.doing(),
+            Command::Report(report) => report.doing(),
+            Command::Bench(bench) => bench.doing(),
+            Command::Boolean(boolean) => boolean.doing(),
+            Command::Bounds(bounds) => bounds.doing(),
+            Command::Construct(construct) => construct.doing(),
+            Command::Data(data) => data.doing(),
+            Command::Measure(_) => "opening models and inputs".into(),
+            Command::Merge(_) => "reading all runs of these folders, and copying what is missing".into(),
+            Command::Spectrum(spectrum) => spectrum.doing(),
+        }
+    }
+}
+
 /// How a command ended, when it did not fail.
 enum Ending {
     Done,
@@ -91,8 +111,15 @@ static TYPED: OnceLock<Vec<OsString>> = OnceLock::new();
 /// the whole process, so it can be called once.
 pub fn main_with(typed: Vec<OsString>) -> u8 {
     end_quietly_when_the_reader_leaves();
-    let code = match arguments::parse::<Arguments>(TYPED.get_or_init(|| typed)) {
-        Ok(arguments) => exit_code(check_threads().and_then(|()| run(arguments.command))),
+    let _ = signals::end_on_signals(); // where they cannot be handled, the system ends it
+    let typed = TYPED.get_or_init(|| typed);
+    let code = match arguments::parse::<Arguments>(typed) {
+        Ok(arguments) => {
+            if !typed.iter().any(|word| word == "--json") {
+                out::say_if_silent(arguments.command.doing());
+            }
+            exit_code(check_threads().and_then(|()| run(arguments.command)))
+        }
         Err(answer) => {
             // --help and --version come here too, with code 0.
             out::note(answer.print().or_else(|problem| if answer.use_stderr() { Ok(()) } else { Err(problem) }));

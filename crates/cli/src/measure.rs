@@ -2,7 +2,7 @@
 
 use crate::data::data_folder;
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
+use crate::signals::{if_it_takes_long, leave, stop_on_signals};
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
 use clap::Args;
@@ -168,8 +168,6 @@ pub fn run(arguments: &Arguments) -> Outcome {
         arguments.nudge.iter().map(|text| NudgeRequest::parse(text)).collect::<Result<_, _>>()?;
     let responses: Vec<Compared> =
         arguments.response.iter().map(|name| Compared::named(name)).collect::<Result<_, _>>()?;
-    let stop = Stop::new();
-    stop_on_signals(stop.clone())?;
     let data = data_folder(arguments.reading.data.as_deref())?;
     let requests = arguments.requests()?;
     let models: Vec<Box<dyn Model>> =
@@ -214,6 +212,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
     let progress = Progress::new(false);
+    // Until here nothing was written, and a signal ends it at once.
+    let stop = Stop::new();
+    stop_on_signals(stop.clone())?;
+    if_it_takes_long(stop.clone(), || {
+        eprintln!("stopped within a batch; what was done before it is saved, and the same command continues");
+        leave();
+    });
     let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
     let report = pudica_report::write_measure(&folder)?;
     if arguments.json {

@@ -94,6 +94,15 @@ enum ReadoutName {
     Mean,
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let networks =
+            self.empirical.map_or(String::new(), |count| format!(" of {count} finite networks, width {}", self.width));
+        format!("computing the kernel's spectrum for {} on {} bits{networks}", self.arch, self.dim)
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> {
     let request = arguments.request()?;

@@ -110,7 +110,7 @@ fn a_limit_of_memory_is_heeded() {
         let line = format!("ulimit -v {limit} && {} {command}", env!("CARGO_BIN_EXE_pudica"));
         let (code, message) = ending(&Command::new("sh").args(["-c", &line]).output().unwrap());
         assert_eq!(code, Some(2), "{command}: {message}");
-        assert!(message.contains("needs") && message.contains("is free"), "{command}: {message}");
+        assert!(message.contains("needs") && message.contains("this process may have"), "{command}: {message}");
     }
 }
 

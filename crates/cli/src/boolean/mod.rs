@@ -190,6 +190,14 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
 }
 
 impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let file = self.table.as_ref().map(|path| path.display().to_string());
+        let name = self.expr.clone().or(file).or(self.function.clone()).unwrap_or_default();
+        let n = self.n.map_or(String::new(), |n| format!(" of {n} variables"));
+        format!("computing the measures of {}{n}", pudica_boolean::shortened(&name, 80))
+    }
+
     fn subject(&self) -> Result<Subject, Box<dyn std::error::Error>> {
         if let Some(path) = &self.table {
             let format = self.table_format.map(|name| match name {
