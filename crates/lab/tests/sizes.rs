@@ -29,15 +29,13 @@ const TINY: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// What is taken however large it is, or up to a value, and why that is right.
-const TAKEN: [(&str, &str, u64, &str); 24] = [
+const TAKEN: [(&str, &str, u64, &str); 22] = [
     ("boolean", "train.steps", 1_000_000_000_000, "time, which `show` tells"),
     ("boolean", "train.set_seed", u64::MAX, "a name"),
     ("boolean", "measure.set_seed", u64::MAX, "a name"),
     ("boolean", "measure.sensitivity_samples", u64::MAX, "there are 8 strings of 3 bits, which are all taken"),
     ("boolean", "track.every", u64::MAX, "a pause"),
     ("classifier", "data.seed", u64::MAX, "a name"),
-    ("classifier", "data.train", u64::MAX, "as many as there are"),
-    ("classifier", "data.test", u64::MAX, "as many as there are"),
     ("classifier", "train.batch", u64::MAX, "all inputs in one batch"),
     ("classifier", "train.epochs", 1_000_000_000, "time"),
     ("classifier", "train.factor_every", u64::MAX, "a pause"),

@@ -276,7 +276,7 @@ impl RunFolder {
     /// The state an interrupted run continues from, if there is one.
     pub fn checkpoint(&self) -> Result<Option<Vec<u8>>> {
         let path = self.checkpoint_path();
-        match std::fs::read(&path) {
+        match pudica_boolean::plain::bytes(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", &path)(error)),
@@ -310,7 +310,7 @@ impl RunFolder {
     /// The logged lines, in order. A last line cut off by a crash is left out.
     pub fn metrics(&self) -> Result<Vec<Map<String, Value>>> {
         let path = self.metrics_path();
-        match std::fs::read_to_string(&path) {
+        match pudica_boolean::plain::text(&path) {
             Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(Error::io("read", &path)(error)),
