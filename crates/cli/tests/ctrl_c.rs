@@ -32,7 +32,7 @@ fn busy(folder: &Path, mirror: &str) -> Vec<(Vec<String>, &'static str)> {
         (words("bounds parity.safetensors --draws 100000"), "computing both sides of every bound"),
         (words("construct majority --n 300 --samples 100000"), "trying the transformer on 100,000 strings of 300 bits"),
         (words("spectrum softmax-attention --dim 12 --empirical 1000"), "computing the kernel's spectrum"),
-        (words("data corrupt all --data data --out corrupted"), "making all at five severities"),
+        (words("data corrupt zoom_blur --data data --out corrupted"), "making zoom_blur at five severities"),
         (words(&format!("data fetch mnist --data data --mirror {mirror}")), "asking for the files"),
         (words("measure --program cat.sh --inputs bits:8 --timeout 600"), "opening models and inputs"),
         (
