@@ -154,10 +154,10 @@ mod tests {
     fn mistakes_are_one_sentence() {
         let told = |arguments: &[&str]| read(arguments).unwrap_err();
         assert_eq!(told(&["--nn", "3"]), "unexpected argument '--nn' found: a similar argument exists: '--n'");
-        assert_eq!(told(&["--xyz"]), "unexpected argument '--xyz' found; `example --help` tells what there is");
+        assert_eq!(told(&["--xyz"]), "unexpected argument '--xyz' found; `pudica --help` tells what there is");
         assert_eq!(
             told(&["--n"]),
-            "a value is required for '--n <N>' but none was supplied; `example --help` tells what there is"
+            "a value is required for '--n <N>' but none was supplied; `pudica --help` tells what there is"
         );
         let long = told(&["--n", &"x\n\n".repeat(40_000)]);
         assert!(long.len() < 200 && !long.contains('\n') && long.ends_with("from 1 to 10,000"), "{long}");

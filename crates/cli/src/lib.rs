@@ -91,6 +91,7 @@ static TYPED: OnceLock<Vec<OsString>> = OnceLock::new();
 /// Runs the command with these arguments, the program's name first, and gives its exit code. It handles signals and reads its arguments for
 /// the whole process, so it can be called once.
 pub fn main_with(typed: Vec<OsString>) -> u8 {
+    let_long_files_be_errors();
     let code = match arguments::parse::<Arguments>(TYPED.get_or_init(|| typed)) {
         Ok(arguments) => exit_code(check_threads().and_then(|()| run(arguments.command))),
         Err(Refusal::Sentence(sentence)) => {
@@ -152,5 +153,14 @@ fn exit_code(result: Result<Ending, Box<dyn std::error::Error>>) -> u8 {
             eprintln!("pudica: {}", text::brief(&problem.to_string()));
             2
         }
+    }
+}
+
+/// A file beyond `ulimit -f` is an error of its write, to be told in a sentence, not a signal that ends the program.
+fn let_long_files_be_errors() {
+    // SAFETY: ignores a signal, before any thread is started.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }

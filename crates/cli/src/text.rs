@@ -48,14 +48,14 @@ pub fn sum_of(terms: impl Iterator<Item = (bool, String)>) -> String {
 /// typed or read and is quoted in it.
 pub fn brief(message: &str) -> String {
     // Longer than words, and than paths, are.
-    let is_long = |word: &str| word.chars().count() > if word.contains('/') { 300 } else { 100 };
+    let is_long = |word: &str| word.chars().count() > if word.contains('/') { 300 } else { 120 };
     let mut text = String::new();
     for word in message.split_inclusive(char::is_whitespace) {
-        match is_long(word) {
-            true => text += &(shortened(word, 80) + if word.ends_with(char::is_whitespace) { " " } else { "" }),
-            false => text += word,
-        }
+        let (word, space) = word.split_at(word.trim_end().len());
+        text += &if is_long(word) { shortened(word, 80) } else { word.into() };
+        text += space;
     }
+    text = text.replace(|c: char| c.is_control() && c != '\n', " "); // they would act on the terminal
     while let Some(start) = text.find(" (os error ") {
         match text[start..].find(')') {
             Some(end) => text.replace_range(start..=start + end, ""),
@@ -64,6 +64,7 @@ pub fn brief(message: &str) -> String {
     }
     for (theirs, ours) in [
         ("stream did not contain valid UTF-8", "it is no text in UTF-8"),
+        ("File too large", "the file is larger than `ulimit -f` allows here"),
         ("No space left on device", "the disk is full; free some space and run the same command again"),
     ] {
         text = text.replace(theirs, ours);
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(brief("cannot read a b: No such file (os error 2); try x"), "cannot read a b: No such file; try x");
         let long = "x".repeat(100_000);
         assert_eq!(brief(&format!("no scale {long} here")), format!("no scale {}... here", &long[..80]));
+        assert_eq!(brief(&format!("{long}\n\x1b[2Jx")), format!("{}...\n [2Jx", &long[..80]));
         assert_eq!(brief(&"a ".repeat(10_000)).len(), 2003);
     }
 

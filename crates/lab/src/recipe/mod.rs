@@ -228,6 +228,9 @@ impl Recipe {
             }
             let mut sweeps: Vec<Sweep> = Vec::new();
             for sweep in table.sweep {
+                if sweep.name.is_empty() {
+                    return Err(wrong(format!("[{scale}]: a sweep has an empty name; give it one")));
+                }
                 if sweeps.iter().any(|other| other.name == sweep.name) {
                     return Err(wrong(format!("[{scale}]: two sweeps are called `{}`; rename one", sweep.name)));
                 }

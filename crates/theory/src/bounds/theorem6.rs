@@ -50,7 +50,7 @@ impl Theorem6 {
         sampling: &Sampling,
     ) -> Result<Self> {
         if let Some(rho) = sampling.rhos.iter().find(|rho| !(**rho > 0.0 && **rho <= LARGEST_NOISE)) {
-            let problem = format!("a size of noise (rho) must be above 0 and at most {LARGEST_NOISE}, not {rho:e}");
+            let problem = format!("a size of noise (rho) must be above 0 and at most {LARGEST_NOISE}, not {rho}");
             return Err(TheoryError::argument(problem));
         }
         if sampling.draws < 2 {
