@@ -62,7 +62,7 @@ pub mod walsh;
 pub use atomic::write_atomically;
 pub use bits::Bits;
 pub use convention::Convention;
-pub use error::{Error, Result, did_you_mean, nearest, shortened, shortened_lines};
+pub use error::{Error, Result, at_place, did_you_mean, nearest, shortened};
 pub use expression::Expression;
 pub use function::{BooleanFunction, RealFunction};
 pub use given::Given;

@@ -1,5 +1,6 @@
 //! `pudica list`, `show`, `run`, `report` and `settings`: the experiments, of whatever kind.
 
+use crate::arguments::whole;
 use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -61,7 +62,7 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Make only one part of the runs: 3/12 is the third of twelve parts of about equal cost (docs/cluster.md)
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", allow_hyphen_values = true)]
     unit: Option<Unit>,
     /// In a Slurm job: when it is told to end, or fails, ask Slurm to start it again, unless three starts made no progress
     #[arg(long, requires = "unit")]
@@ -152,10 +153,10 @@ struct What {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Groups of runs trained at the same time, side by side; default: one per core on the CPU, one on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     jobs: Option<u16>,
     /// Runs trained in lock-step per group, at most; default: 1 on the CPU, as many as fit on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     together: Option<u16>,
 }
 
@@ -506,6 +507,7 @@ fn print_tally(tally: &Tally) {
 /// What can be set.
 pub fn settings(arguments: &SettingsOf) -> Outcome {
     let kinds: Vec<&Kind> = match &arguments.kind {
+        Some(name) if name.is_empty() => return Err("KIND is empty: name one, or leave it out for all".into()),
         Some(name) => vec![Kind::find(name)?],
         None => KINDS.to_vec(),
     };

@@ -82,7 +82,9 @@ fn plots_are_asked_for_by_recipe_and_by_flags() {
     assert!(page.contains("Blowup against param norm") && page.contains("target = parity"));
 
     let refusal = refused(folder.path(), &["report", "out", "--x", "n", "--y", "sharpnes"]);
-    assert!(refusal.contains("did you mean `sharpness`?") && refusal.contains("param_norm"), "{refusal}");
+    assert!(refusal.contains("did you mean `sharpness`?"), "{refusal}");
+    let refusal = refused(folder.path(), &["report", "out", "--x", "n", "--y", "something"]);
+    assert!(refusal.contains("settings: ") && refusal.contains("param_norm"), "{refusal}"); // all of them
     let refusal = refused(folder.path(), &["report", "out", "--x", "d", "--y", "sharpness"]);
     assert!(refusal.contains("did you mean `model.d`?"), "{refusal}");
     let refusal = refused(folder.path(), &["report", "out", "--x", "n"]);

@@ -53,12 +53,11 @@ impl Plot {
         let all = || settings.iter().map(String::as_str).chain(measures.iter().copied());
         // `d` is as good as `model.d` for a suggestion.
         let by_last_part = all().find(|name| name.rsplit('.').next() == Some(wrong));
-        let near = match by_last_part.or_else(|| pudica_boolean::nearest(wrong, all())) {
+        let right = match by_last_part.or_else(|| pudica_boolean::nearest(wrong, all())) {
             Some(name) => format!("; did you mean `{name}`?"),
-            None => String::new(),
+            None => format!(" (settings: {}; measures: {})", settings.join(", "), measures.join(", ")),
         };
-        let (settings, measures) = (settings.join(", "), measures.join(", "));
-        Err(format!("plot: there is no {part} `{wrong}`{near} (settings: {settings}; measures: {measures})"))
+        Err(format!("plot: there is no {part} `{wrong}`{right}"))
     }
 }
 
