@@ -143,7 +143,7 @@ impl Campaign {
             let started = std::env::current_exe().and_then(|program| {
                 let mut command = Command::new(program);
                 command.arg("--worker").args(names).arg("--failures").arg(&self.failures).args(left);
-                command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+                command.env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
             });
             let mut started = match started {
                 Ok(started) => started,

@@ -112,7 +112,14 @@ impl<'a> Fuzzer<'a> {
                 };
                 let mut case = self.kept[from].clone();
                 let other = self.random.below(self.kept.len());
-                mutate(&mut case.inside, &self.kept[other].inside, self.target.words, self.longest, &mut self.random);
+                mutate(
+                    &mut case.inside,
+                    self.target.form,
+                    &self.kept[other].inside,
+                    self.target.words,
+                    self.longest,
+                    &mut self.random,
+                );
                 case
             }
         };

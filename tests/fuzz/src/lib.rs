@@ -19,6 +19,7 @@ pub mod watch;
 
 pub use case::Case;
 pub use fuzzer::{Fuzzer, Tally};
+pub use mutate::Form;
 pub use random::Random;
 pub use target::{Memory, Reader, Target};
 pub use targets::TARGETS;

@@ -1,6 +1,7 @@
 //! A reader to be tried, and what it is tried with.
 
 use crate::case::Case;
+use crate::mutate::Form;
 use std::path::Path;
 
 /// Reads bytes, as one of the target's parts: what was read was accepted, or refused in a sentence.
@@ -14,6 +15,8 @@ pub struct Target {
     pub about: &'static str,
     /// Words of the format.
     pub words: &'static [&'static str],
+    /// What its files are made of.
+    pub form: Form,
     /// What reading may take: so many MiB, and so many bytes per byte of the file.
     pub memory: Memory,
     /// Sound files to begin with.

@@ -2,6 +2,7 @@
 
 use super::{said, text, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_boolean::analysis::{Measure, Subject};
 use pudica_boolean::files::{TableFormat, read_table, read_table_with_digest};
@@ -11,6 +12,7 @@ use pudica_boolean::{BooleanFunction, Expression, Function, Given};
 pub const TABLE: Target = Target {
     name: "table",
     about: "truth tables: text, packed bits, .npy",
+    form: Form::Plain,
     words: &[
         "'descr'",
         "'fortran_order'",
@@ -107,6 +109,7 @@ const OPERATORS: &[&str] = &[
 pub const EXPRESSION: Target = Target {
     name: "expression",
     about: "Boolean expressions; what is accepted is written, read again and computed",
+    form: Form::Plain,
     words: OPERATORS,
     memory: Memory { constant: 1, factor: 200 },
     seeds: || {
@@ -139,6 +142,7 @@ pub const EXPRESSION: Target = Target {
 pub const FUNCTION: Target = Target {
     name: "function",
     about: "functions as they are typed: names and their parameters, formulas over n, restrictions, measures",
+    form: Form::Plain,
     words: &[
         "parity",
         "kparity:",

@@ -5,6 +5,7 @@ mod image_files;
 
 use super::{file, said, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use image_files::{Kind, cifar, idx, mat, npy};
 use pudica_data::corruptions::Corruption;
@@ -24,6 +25,7 @@ fn some(height: usize, width: usize, channels: usize, count: usize) -> Images {
 pub const IDX: Target = Target {
     name: "idx",
     about: "IDX files of images and of labels, packed or not",
+    form: Form::Plain,
     words: &[],
     memory: UNPACKED,
     seeds: || {
@@ -52,6 +54,7 @@ pub const IDX: Target = Target {
 pub const CIFAR: Target = Target {
     name: "cifar",
     about: "CIFAR-10's binary files, packed or not",
+    form: Form::Plain,
     words: &[],
     memory: UNPACKED,
     seeds: || {
@@ -71,6 +74,7 @@ pub const CIFAR: Target = Target {
 pub const SVHN: Target = Target {
     name: "svhn",
     about: "MATLAB 5 files, their variables packed or not",
+    form: Form::Plain,
     words: &["X\0\0\0", "y\0\0\0"],
     memory: UNPACKED,
     seeds: || {
@@ -93,6 +97,7 @@ pub const SVHN: Target = Target {
 pub const NPY: Target = Target {
     name: "npy",
     about: "arrays of images and of labels, whole and by severity",
+    form: Form::Plain,
     words: &["'descr'", "'fortran_order'", "'shape'", "'|u1'", "'<i8'", "True", "False", "(5, 2, 2, 3)", "()"],
     memory: UNPACKED,
     seeds: || {
@@ -126,6 +131,7 @@ pub const NPY: Target = Target {
 pub const PICTURE: Target = Target {
     name: "picture",
     about: "PNG and JPEG pictures",
+    form: Form::Plain,
     words: &[
         "IHDR", "IDAT", "IEND", "PLTE", "tRNS", "eXIf", "acTL", "fdAT", "iCCP", "zTXt", "Exif\0\0", "MM\0*", "II*\0",
     ],

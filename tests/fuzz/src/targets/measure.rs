@@ -3,6 +3,7 @@
 use super::runs::{Folders, cases_of, files};
 use super::{file, said, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_lab::Stop;
 use pudica_measure::nudges::NudgeRequest;
@@ -14,6 +15,7 @@ const NAMES: [&str; 6] = ["a.npy", "a.npz", "a.csv", "a.tsv", "b.csv", "a.png"];
 pub const INPUTS: Target = Target {
     name: "inputs",
     about: "inputs of `pudica measure`: arrays, several arrays, tables, pictures; the first of them are read",
+    form: Form::Plain,
     words: &[
         "'descr'",
         "'shape'",
@@ -75,6 +77,7 @@ pub const INPUTS: Target = Target {
 pub const MEASURED: Target = Target {
     name: "measured",
     about: "summary.json, details.json and examples of a measurement, as tables, figures and a page",
+    form: Form::Json,
     words: &[
         "\"results\"",
         "\"models\"",
@@ -110,6 +113,7 @@ pub const MEASURED: Target = Target {
 pub const CONTINUED: Target = Target {
     name: "continued",
     about: "the folder of a measurement that is continued: measure.json and saved work",
+    form: Form::Json,
     words: &[
         "\"work\"",
         "\"identity\"",
@@ -140,6 +144,7 @@ pub const CONTINUED: Target = Target {
     reader: |folder| {
         drop(Folders::unpack(folder));
         let (root, out) = (folder.to_path_buf(), folder.join("out"));
+        _ = std::fs::remove_dir_all(&out); // what a panic has left there
         let mut question = question(&root).expect("a question");
         _ = again(&mut question, &out);
         let saved = std::fs::read_dir(out.join("work")).into_iter().flatten().flatten().next();

@@ -2,6 +2,7 @@
 
 use super::{file, said, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use crate::targets::runs::TENSORS;
 use pudica_measure::open_model;
@@ -138,6 +139,7 @@ fn embedded() -> Choices {
 pub const ONNX: Target = Target {
     name: "onnx",
     about: "ONNX files, opened by the embedded engine",
+    form: Form::Protobuf,
     words: ONNX_WORDS,
     memory: Memory { constant: 128, factor: 2000 },
     seeds: onnx_files,
@@ -155,6 +157,7 @@ pub const ONNX: Target = Target {
 pub const ONNX_ANSWERS: Target = Target {
     name: "onnx-answers",
     about: "the same, asked about one input",
+    form: Form::Protobuf,
     words: ONNX_WORDS,
     memory: Memory { constant: 256, factor: 2000 },
     seeds: onnx_files,
@@ -172,6 +175,7 @@ pub const ONNX_ANSWERS: Target = Target {
 pub const PYTORCH: Target = Target {
     name: "pytorch",
     about: "PyTorch checkpoints: archives, older pickles, hostile ones",
+    form: Form::Plain,
     words: &[
         "torch._utils\n_rebuild_tensor_v2\n",
         "collections\nOrderedDict\n",
@@ -229,6 +233,7 @@ pub const PYTORCH: Target = Target {
 pub const SAFETENSORS: Target = Target {
     name: "safetensors",
     about: "safetensors of other people's networks and of our encoders",
+    form: Form::Json,
     words: TENSORS,
     memory: Memory { constant: 64, factor: 400 },
     seeds: || {
@@ -286,6 +291,7 @@ fn folder_files() -> impl Iterator<Item = &'static (&'static str, &'static [u8])
 pub const HUGGING_FACE: Target = Target {
     name: "hugging-face",
     about: "folders of Hugging Face: config.json, weights, their index, tokenizer.json, preprocessor_config.json; asked about one input",
+    form: Form::Json,
     words: &[
         "\"n_embd\"",
         "\"n_head\"",

@@ -2,6 +2,7 @@
 
 use super::{said, text, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_lab::recipe::axis::Values;
 use pudica_lab::recipe::{Override, builtin, builtin_names};
@@ -38,6 +39,7 @@ where = { seed = 0 }
 pub const RECIPE: Target = Target {
     name: "recipe",
     about: "recipes as TOML, and the plans of those with few runs",
+    form: Form::Plain,
     words: &[
         "[settings]",
         "[quick]",
@@ -117,6 +119,7 @@ fn plan(recipe: &Recipe, request: &Request) -> Result<(), String> {
 pub const OVERRIDES: Target = Target {
     name: "overrides",
     about: "overrides as typed, applied to a recipe of each kind",
+    form: Form::Plain,
     words: &[
         "n=",
         "seed=",
@@ -194,6 +197,7 @@ pub const OVERRIDES: Target = Target {
 pub const SETTINGS: Target = Target {
     name: "settings",
     about: "the settings of a run as its folder has them, resolved by every kind",
+    form: Form::Json,
     words: &[
         "\"model\"",
         "\"train\"",

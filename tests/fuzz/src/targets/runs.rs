@@ -2,6 +2,7 @@
 
 use super::{said, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_lab::experiment::RunStart;
 use pudica_lab::store::{Status, SweepFolder};
@@ -105,6 +106,7 @@ const WORDS: &[&str] = &[
 pub const SWEEP: Target = Target {
     name: "sweep",
     about: "run folders of every kind: sweep.json, config.json, summary.json, metrics.jsonl, data.json, reports of processes; all runs and their status",
+    form: Form::Json,
     words: WORDS,
     memory: Memory { constant: 8, factor: 200 },
     seeds: || {
@@ -143,6 +145,7 @@ const AT_WORK: usize = 1_000_000;
 pub const REPORT: Target = Target {
     name: "report",
     about: "the same folders as tables, figures and pages",
+    form: Form::Json,
     words: WORDS,
     memory: Memory { constant: 512, factor: 4000 },
     seeds: || cases_of("sweeps", &NAMES),
@@ -169,6 +172,7 @@ fn begun(place: usize) -> Plan {
 pub const CHECKPOINT: Target = Target {
     name: "checkpoint",
     about: "checkpoints of every kind, from which a run goes on by a step",
+    form: Form::Json,
     words: TENSORS,
     memory: Memory { constant: 32, factor: 100 },
     seeds: || {
@@ -228,6 +232,7 @@ pub const TENSORS: &[&str] = &[
 pub const WEIGHTS: Target = Target {
     name: "weights",
     about: "networks of finished runs of every kind, asked about one input",
+    form: Form::Json,
     words: TENSORS,
     memory: Memory { constant: 64, factor: 400 },
     seeds: || cases_of("sweeps", &["weights.safetensors", "config.json", "data.json"]),

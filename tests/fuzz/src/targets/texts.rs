@@ -2,6 +2,7 @@
 
 use super::{file, said, write};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_data::Division;
 use pudica_data::text::{
@@ -21,6 +22,7 @@ const OWN_CSV: &str = "premise,hypothesis,label\na,b,yes\nc,d,no\n\"e\n\",f,yes\
 pub const TABLE: Target = Target {
     name: "text-table",
     about: "files of MRPC, QQP and SST-2 and any named columns, packed or not",
+    form: Form::Plain,
     words: &[
         "\t",
         "\r\n",
@@ -60,6 +62,7 @@ pub const TABLE: Target = Target {
 pub const OWN: Target = Target {
     name: "own-texts",
     about: "a user's own tables of texts, with their labels, divided",
+    form: Form::Plain,
     words: TABLE.words,
     memory: Memory { constant: 4, factor: 8000 },
     seeds: || {
@@ -92,6 +95,7 @@ const ASKED: [&str; 4] = ["A dog, and \u{1f600} naïve 12345 words.", "", "</s> 
 pub const TOKENIZER: Target = Target {
     name: "tokenizer",
     about: "tokenizer.json of Hugging Face, asked for the tokens of a few texts",
+    form: Form::Json,
     words: &[
         "\"type\"",
         "\"BPE\"",
@@ -177,6 +181,7 @@ const MERGES: &str = "#version: 0.2\nd o\ndo g\n";
 pub const VOCABULARY: Target = Target {
     name: "vocabulary",
     about: "vocabularies and merges of RoBERTa and GPT-2, asked for the tokens of a few texts",
+    form: Form::Json,
     words: &[
         "\"<s>\":",
         "\"</s>\":",

@@ -2,6 +2,7 @@
 
 use super::{said, text};
 use crate::case::Case;
+use crate::mutate::Form;
 use crate::target::{Memory, Target};
 use pudica_boolean::did_you_mean;
 use pudica_data::Polynomial;
@@ -15,6 +16,7 @@ use pudica_theory::constructions::Construction;
 pub const NUDGE: Target = Target {
     name: "nudge",
     about: "nudges of `pudica measure`",
+    form: Form::Plain,
     words: &[
         "patch-noise",
         "bit-flip",
@@ -59,6 +61,7 @@ pub const NUDGE: Target = Target {
 pub const MODEL_REQUEST: Target = Target {
     name: "model-request",
     about: "models as they are typed: PATH:key=value,key=value",
+    form: Form::Plain,
     words: &[
         "name=",
         "architecture=",
@@ -103,6 +106,7 @@ pub const MODEL_REQUEST: Target = Target {
 pub const POLYNOMIAL: Target = Target {
     name: "polynomial",
     about: "operations of modular arithmetic; what is accepted is computed",
+    form: Form::Plain,
     words: &["a", "b", "+", "-", "*", "^", "a^2", "9999999999"],
     memory: Memory { constant: 1, factor: 200 },
     seeds: || ["a+b", "a-b", "a*b", "a^2+a*b+3", "-a^3 - 2*b^2*a"].into_iter().map(|text| Case::new(0, text)).collect(),
@@ -122,6 +126,7 @@ pub const POLYNOMIAL: Target = Target {
 pub const AUTOMATON: Target = Target {
     name: "automaton",
     about: "automata as TOML; what is accepted is measured",
+    form: Form::Plain,
     words: &[
         "name = ",
         "alphabet = ",
@@ -165,6 +170,7 @@ done = { 0 = "zero", 1 = "neither" }
 pub const SMALL: Target = Target {
     name: "words",
     about: "parts of a plan, names of constructions, responses, inputs and suggestions",
+    form: Form::Plain,
     words: &["3/12", "parity", "majority", "bits:", "label", "loss", "mnist:test", "cifar10", ":", "/"],
     memory: Memory { constant: 4, factor: 2000 },
     seeds: || {

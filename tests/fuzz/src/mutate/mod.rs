@@ -1,7 +1,21 @@
 //! Changes to bytes that readers find hard: sizes that lie, files cut and put together anew, words and numbers where they do not belong.
 
+mod json;
+mod protobuf;
+
 use crate::random::Random;
 use std::ops::Range;
+
+/// What a format is made of: half of all changes leave it so, and come further for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Bytes or text.
+    Plain,
+    /// JSON, or lines of it.
+    Json,
+    /// Messages of protobuf.
+    Protobuf,
+}
 
 /// Numbers at which sizes and signs turn over.
 const NUMBERS: [u64; 22] = [
@@ -59,7 +73,17 @@ const WRITTEN: [&str; 24] = [
 
 /// Changes `bytes` once or a few times. `other` is another case, of which parts are taken; `words` are those of the format. At most `longest`
 /// bytes come out.
-pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], words: &[&str], longest: usize, random: &mut Random) {
+pub fn mutate(bytes: &mut Vec<u8>, form: Form, other: &[u8], words: &[&str], longest: usize, random: &mut Random) {
+    let formed = match form {
+        _ if random.once_in(2) => None,
+        Form::Plain => None,
+        Form::Json => json::mutate(bytes, words, random),
+        Form::Protobuf => protobuf::mutate(bytes, words, random),
+    };
+    if let Some(changed) = formed.filter(|changed| changed.len() <= longest) {
+        *bytes = changed;
+        return;
+    }
     loop {
         change(bytes, other, words, random);
         if random.once_in(2) {
@@ -200,7 +224,7 @@ mod tests {
             let changed = |seed: u64| {
                 let mut random = Random::new(&[seed]);
                 let mut bytes: Vec<u8> = (0..length).map(|at| b"12,ab\n(\"x\""[at % 10]).collect();
-                (0..500).for_each(|_| mutate(&mut bytes, b"{\"other\": 3}", &["word"], 1000, &mut random));
+                (0..500).for_each(|_| mutate(&mut bytes, Form::Json, b"{\"other\": 3}", &["word"], 1000, &mut random));
                 bytes
             };
             assert_eq!(changed(1), changed(1));
