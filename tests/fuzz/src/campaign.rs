@@ -4,6 +4,7 @@ use crate::fuzzer::{Fuzzer, Tally};
 use crate::target::Target;
 use crate::watch;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -150,6 +151,7 @@ impl Campaign {
                 Err(error) => return eprintln!("cannot start a process: {error}"),
             };
             let Some(lines) = started.stdout.take() else { return };
+            let scratch = scratch(started.id());
             *lock(child) = Some(started);
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 let mut seen = lock(seen);
@@ -159,6 +161,7 @@ impl Campaign {
                 }
             }
             let ended = lock(child).take().map(|mut child| child.wait());
+            _ = std::fs::remove_dir_all(scratch); // gone already where it has ended as it should
             let has_failed = !matches!(&ended, Some(Ok(status)) if status.success()) && !STOP.load(Ordering::SeqCst);
             let mut seen = lock(seen);
             if has_failed {
@@ -183,7 +186,7 @@ pub fn work(targets: &[(&'static Target, u64)], names: &[u64], failures: &Path) 
     // All work of libraries in this thread, whose memory and time are counted.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     pool.map_err(std::io::Error::other)?;
-    let scratch = scratch();
+    let scratch = scratch(std::process::id());
     std::fs::create_dir_all(&scratch)?;
     let mut fuzzers = Vec::new();
     for (target, executions) in targets {
@@ -204,11 +207,24 @@ pub fn work(targets: &[(&'static Target, u64)], names: &[u64], failures: &Path) 
     std::fs::remove_dir_all(&scratch)
 }
 
-/// A folder for this process in memory, where there is one.
-fn scratch() -> PathBuf {
+/// A folder for a process, in memory where there is enough of it: files are written for almost every execution.
+fn scratch(process: u32) -> PathBuf {
     let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { memory.into() } else { std::env::temp_dir() };
-    folder.join(format!("pudica-fuzz-{}", std::process::id()))
+    let folder = if free(memory) > 2 << 30 { memory.into() } else { std::env::temp_dir() };
+    folder.join(format!("pudica-fuzz-{process}"))
+}
+
+/// Bytes that can be written to a folder.
+fn free(folder: &Path) -> u64 {
+    let Ok(name) = CString::new(folder.as_os_str().as_encoded_bytes()) else { return 0 };
+    // SAFETY: all zeros are a value of this type, which the call fills; the name ends in a zero.
+    unsafe {
+        let mut found: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(name.as_ptr(), &mut found) != 0 {
+            return 0;
+        }
+        found.f_bavail * found.f_frsize
+    }
 }
 
 fn tell(line: &str) -> std::io::Result<()> {
