@@ -31,6 +31,7 @@ mod autocorrelation;
 pub mod biased;
 mod biased_transform;
 pub mod bits;
+mod caught;
 pub mod comparison;
 pub mod complexity;
 mod convention;
@@ -61,6 +62,7 @@ pub mod walsh;
 
 pub use atomic::write_atomically;
 pub use bits::Bits;
+pub use caught::caught;
 pub use convention::Convention;
 pub use error::{Error, Result, at_place, did_you_mean, nearest, shortened};
 pub use expression::Expression;

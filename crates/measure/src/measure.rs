@@ -17,6 +17,7 @@ use crate::nudged::{Asking, Chunk, Enough};
 use crate::nudges::{Material, Needs, Setting};
 use crate::responses::{Answer, Compared};
 use crate::results::{Details, Sites, Summary};
+use crate::weights::Direction;
 use crate::work::{WorkFile, digest};
 use crate::{InputSet, MeasureError, MeasureResult, attack, curvature, exact, nudged, weights};
 
@@ -278,19 +279,24 @@ impl Work<'_> {
         let seed = asking.seed.to_string();
         let std: Vec<String> = self.channel_std.iter().map(f32::to_string).collect();
         let identity = setting.identity();
-        let inputs = &asking.inputs.about().digest;
-        let work = [about.digest.as_str(), inputs, &identity, &names.join(","), &seed, &std.join(",")].join(" | ");
+        let digest = &asking.inputs.about().digest;
+        let work = [about.digest.as_str(), digest, &identity, &names.join(","), &seed, &std.join(",")].join(" | ");
         let folder = self.folder.join("work");
         let kept = |result: MeasureResult<()>| result.err().map(|error| error.to_string());
+        let (responses, inputs) = (asking.responses.len(), asking.inputs.about().count);
+        let chunks = || {
+            WorkFile::open(&folder, &work, |chunk: &Chunk, before: &[Chunk]| chunk.follows(before, responses, inputs))
+        };
         match setting.kind.name {
             "weight-noise" => {
                 asked.model.weights()?;
-                let mut file = WorkFile::open(&folder, &work)?;
+                let follows = |one: &Direction, before: &[Direction]| one.follows(before, responses, inputs);
+                let mut file = WorkFile::open(&folder, &work, follows)?;
                 let problem = kept(weights::measure(asked, asking, &mut file));
                 Ok((Of::Directions(file.parts), problem))
             }
             "hessian" => {
-                let mut file = WorkFile::open(&folder, &work)?;
+                let mut file = WorkFile::open(&folder, &work, |_, before| before.is_empty())?;
                 match curvature::measure(asked, asking, &mut file) {
                     Ok(()) => Ok((Of::Curvature(file.parts.pop()), None)),
                     Err(MeasureError::Lab(Error::Stopped)) => {
@@ -300,7 +306,7 @@ impl Work<'_> {
                 }
             }
             "fgsm" | "pgd" => {
-                let mut file = WorkFile::open(&folder, &work)?;
+                let mut file = chunks()?;
                 match attack::measure(asked, asking, &mut file) {
                     Err(error @ MeasureError::Model(ModelError::Lacks { .. })) => {
                         Err(MeasureError::Other(format!("{}: {error}", setting.text())))
@@ -322,7 +328,7 @@ impl Work<'_> {
                 let Some(touching) = setting.touching(&material)? else {
                     return Err(setting.refuse("cannot be measured"));
                 };
-                let mut file: WorkFile<Chunk> = WorkFile::open(&folder, &work)?;
+                let mut file = chunks()?;
                 let result = nudged::measure(asked, asking, &touching, &mut file);
                 Ok((Of::Chunks(file.parts, touching.sites), kept(result)))
             }

@@ -65,7 +65,7 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
         return Err(bad(path, format!("is too short for an encoder of width {d}, {layers} layers and ff {ff}")));
     }
     let architecture = Architecture::Encoder(config.clone());
-    let weights = architecture.empty_weights()?.from_bytes(&bytes).map_err(|error| bad(path, error.to_string()))?;
+    let weights = architecture.read_weights(&bytes).map_err(|error| bad(path, error.to_string()))?;
     Ok((config, weights))
 }
 
@@ -74,7 +74,9 @@ pub fn load_run_encoder(architecture: &Architecture, path: &Path) -> Result<(Enc
     let Architecture::Encoder(config) = architecture else {
         return Err(bad(path, "belongs to another network; the bounds are about the paper's encoder".into()));
     };
-    Ok((config.clone(), architecture.empty_weights()?.load(path)?))
+    let bytes = std::fs::read(path).map_err(TheoryError::io("read", path))?;
+    let weights = architecture.read_weights(&bytes).map_err(|error| bad(path, error.to_string()))?;
+    Ok((config.clone(), weights))
 }
 
 /// The same encoder on shorter strings: only the first `n` positions of its table.
