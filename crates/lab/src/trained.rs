@@ -93,7 +93,7 @@ pub(crate) fn settings_of<T: serde::de::DeserializeOwned>(folder: &RunFolder) ->
 pub(crate) fn check_sizes(folder: &RunFolder, settings: &Settings) -> Result<()> {
     const LARGEST: u64 = 1 << 20;
     let weights = std::fs::metadata(folder.weights_path()).map_or(0, |weights| weights.len());
-    for (key, value) in flatten(settings.tree()) {
+    for (key, value) in flatten(&settings.tree()) {
         let is_size = key.starts_with("model.") || ["n", "data.size", "length", "modulus"].contains(&key.as_str());
         // Each layer has weights.
         let is_depth = ["model.layers", "model.depth", "model.blocks"].contains(&key.as_str());
