@@ -1,8 +1,8 @@
 """Ends sweeps of every kind with signals at random moments until they finish, and compares with undisturbed ones. See tests/faults/run."""
-import collections, random, shutil, signal, subprocess, threading, time
+import collections, os, random, shutil, signal, subprocess, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
-from sweeps import contents, differences, environment, strays
+from sweeps import AT_ONCE, contents, differences, environment, strays
 
 # What is sent, and how often. A second number is the time in seconds after which the next signal of the row follows, at most.
 KINDS_OF_ENDS = [
@@ -67,12 +67,12 @@ class Campaign:
         ends = chance.randint(1, MOST)
         finished = False
         while not finished:
-            # A third of the moments by the clock, the others by files: when so many names (scratch names too) were seen in the folder.
-            by_clock, at = chance.random() < 1 / 3, chance.random()
-            moment = at * seconds if by_clock else int(at * 1.2 * len(expected))
+            # By the clock; when so many files (scratch files too, and each new one in the place of another) were seen; or so many checkpoints.
+            by, at = chance.choice(["clock", "file"] if name in AT_ONCE else ["clock", "file", "checkpoint"]), chance.random()
+            moment = {"clock": at * seconds, "file": int(at * 1.2 * len(expected)), "checkpoint": int(at * 4)}[by]
             what, row, _ = chance.choices(KINDS_OF_ENDS, [weight for *_, weight in KINDS_OF_ENDS])[0]
             pauses = [chance.random() * item for item in row if isinstance(item, float)]
-            end = (by_clock, moment, what, row, pauses) if ends > 0 else None
+            end = (by, moment, what, row, pauses) if ends > 0 else None
             ends -= 1
             finished, problem = self.start(name, folder, end, log)
             if problem:
@@ -101,10 +101,10 @@ class Campaign:
                                      env=environment(PUDICA_CHECKPOINT_SECONDS=0.02))
         allowed = {0}
         if end is not None:
-            by_clock, moment, what, row, pauses = end
-            wait_until(child, folder / "out", by_clock, moment)
+            by, moment, what, row, pauses = end
+            wait_until(child, folder / "out", by, moment)
             if child.poll() is None:
-                log.append(f"{what} after {moment:.3f} s" if by_clock else f"{what} at file {moment}")
+                log.append(f"{what} after {moment:.3f} s" if by == "clock" else f"{what} at {by} {moment + 1}")
                 with self.lock:
                     self.sent[what] += 1
                     self.counts[name]["signals"] += 1
@@ -143,9 +143,9 @@ class Campaign:
         print("signals: " + ", ".join(f"{what} {count}" for what, count in self.sent.most_common()))
 
 
-def wait_until(child, out, by_clock, moment):
-    """Waits for a moment, or the end of the process if that is earlier."""
-    if by_clock:
+def wait_until(child, out, by, moment):
+    """Waits for a moment, or the end of the process if that is earlier: a time, or that more files than this were seen."""
+    if by == "clock":
         try:
             child.wait(moment)
         except subprocess.TimeoutExpired:
@@ -153,18 +153,20 @@ def wait_until(child, out, by_clock, moment):
         return
     seen = set()
     while child.poll() is None:
-        seen.update(str(path) for path in list(walk(out)))
+        seen.update(found for found in files(out) if by == "file" or "checkpoint.safetensors" in found[0])
         if len(seen) > moment:
             return
         time.sleep(0.001)
 
 
-def walk(folder):
+def files(folder):
+    """The files under a folder, with what tells one from another in its place."""
     try:
-        for entry in folder.iterdir():
-            yield entry
-            if entry.is_dir():
-                yield from walk(entry)
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                yield from files(entry.path)
+            else:
+                yield entry.path, entry.inode()
     except OSError:
         pass  # it has gone meanwhile
 

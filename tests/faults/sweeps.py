@@ -7,7 +7,7 @@ SMALL = "train.batch=32 eval.batches=1 measure.batches=2 measure.draws=2"
 
 # Name, command, what is run once before it, whether it can compute on a GPU. Half a second each.
 SWEEPS = {
-    "encoders": ("run few.toml n=5 train.steps=100", [], True),
+    "encoders": ("run few.toml n=5 train.steps=300", [], True),
     "dynamics": (f"run hahn/dynamics n=5 model.d=16 seed=0..2 track.every=20 track.draws=3 train.steps=200 {SMALL}", [], True),
     "follows": ("run generalization.toml train.set_seed=0", [], True),
     "scratchpad": (f"run hahn/scratchpad n=4 model.d=16 seed=0..2 train.steps=40 {SMALL}", [], True),
@@ -15,8 +15,8 @@ SWEEPS = {
     "images": ("run vasudeva/mnist --data . model.kind=mlp model.hidden=8 data.train=30 data.test=0 train.epochs=4 train.batch=10 "
                "measure.every=1 measure.inputs=10", [], True),
     "texts": ("run texts.toml --data . model.depth=1 train.epochs=4 measure.every=2 measure.nudge=replace measure.inputs=3 seed=0", [], True),
-    "grokking": ("run vasudeva/grokking modulus=5 operation=a+b seed=0..2 model.d=8 model.heads=2 model.mlp=8 train.epochs=60", [], True),
-    "tokens": ("run vasudeva/synthetic data=3:5:1:16:59 length=20 train.set_size=30 eval.sequences=20 train.batch=10 train.epochs=4 "
+    "grokking": ("run vasudeva/grokking modulus=5 operation=a+b seed=0..2 model.d=8 model.heads=2 model.mlp=8 train.epochs=150", [], True),
+    "tokens": ("run vasudeva/synthetic data=3:5:1:16:59 length=20 train.set_size=30 eval.sequences=20 train.batch=10 train.epochs=8 "
                "measure.every=2 seed=0..2 measure.simulated=100", [], False),
     "spectra": ("run vasudeva/spectra dim=5 depth=1 width=8 heads=4 seed=0..2", [], False),
     "measure": ("measure net.safetensors --inputs bits:12 --nudge bit-flip --nudge weight-noise:rho=0.01,0.1",
@@ -24,6 +24,8 @@ SWEEPS = {
     "merge": ("merge one two --into {out}",
               [f"run few.toml n=5 --unit {part}/2 --out {out}" for part, out in [(1, "one"), (2, "two")]], False),
 }
+# Those that have no training and so no checkpoints.
+AT_ONCE = {"constructions", "spectra", "measure", "merge"}
 
 
 class Place:

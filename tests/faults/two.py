@@ -57,7 +57,7 @@ class Two:
         chance = random.Random(f"{self.seed}/{name}/{number}/zombie")
         folder = self.place.folder(name)
         first = self.start(name, folder, 1, True, **one)
-        wait_until(first, folder / "out", False, int(chance.random() * 0.6 * len(expected)))
+        wait_until(first, folder / "out", "file", int(chance.random() * 0.6 * len(expected)))
         first.send_signal(signal.SIGSTOP)
         was_there = first.poll() is None
         second = self.start(name, folder, 2, True, **other)
