@@ -12,6 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// or the new one. A file that was there keeps its permissions, a symbolic link stays one (its target is replaced), and what is no regular
 /// file (a device, a pipe) is written into, never replaced.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    write_atomically_if(path, write, || Ok(()))
+}
+
+/// [`write_atomically`], unless a last look, when the new file lies beside the old one and only has to be renamed, finds that it must not be.
+pub fn write_atomically_if(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    last_look: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     let old = match fs::metadata(path) {
         Ok(old) if !old.is_file() => return flushed(File::create(path)?, write).map(drop),
         Ok(old) => Some(old.permissions()),
@@ -23,13 +32,15 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) ->
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    remove_abandoned(folder, path.file_name().unwrap_or_default());
+    remove_abandoned(folder, path.file_name());
     let (scratch, file) = create_scratch(&path)?;
     let finish = || -> io::Result<()> {
         if let Some(permissions) = old {
             file.set_permissions(permissions)?;
         }
-        flushed(file, write)?.sync_all()?;
+        let file = flushed(file, write)?; // held until it is renamed: its lock goes with it
+        file.sync_all()?;
+        last_look()?;
         fs::rename(&scratch, &path)
     };
     finish().inspect_err(|_| {
@@ -115,26 +126,41 @@ fn scratch_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes scratch files of `name` whose process was killed: those of this machine that nobody holds a lock on. Whether somebody elsewhere
-/// holds one cannot be told on every file system that machines share.
-fn remove_abandoned(folder: &Path, name: &OsStr) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let prefix = scratch_prefix(name);
-    for entry in entries.flatten() {
-        let found = entry.file_name();
-        let bytes = found.as_encoded_bytes();
-        let of = bytes.strip_prefix(prefix.as_encoded_bytes()).and_then(|rest| rest.strip_suffix(SCRATCH.as_bytes()));
-        let Some(of) = of else { continue };
+/// Removes scratch files of `name`, or of any name, whose process was killed: those of this machine that nobody holds a lock on. Whether
+/// somebody elsewhere holds one cannot be told on every file system that machines share.
+pub fn remove_abandoned(folder: &Path, name: Option<&OsStr>) {
+    for (path, of) in scratch_files(folder, name) {
+        let of = of.as_encoded_bytes();
         let at = of.iter().rposition(|byte| *byte == b'@');
         if at.is_some_and(|at| &of[at + 1..] != host().as_bytes()) {
             continue;
         }
-        if let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+        if let Ok(file) = OpenOptions::new().write(true).open(&path)
             && file.try_lock().is_ok()
         {
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Removes all scratch files of a folder, also those of processes that live: they will not replace anything there.
+pub fn remove_scratch(folder: &Path) {
+    for (path, _) in scratch_files(folder, None) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The scratch files of `name`, or of any name, each with what its name says beside that.
+fn scratch_files(folder: &Path, name: Option<&OsStr>) -> Vec<(PathBuf, OsString)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let prefix = name.map_or_else(|| OsString::from("."), scratch_prefix);
+    let of = |entry: fs::DirEntry| {
+        let found = entry.file_name();
+        let rest = found.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
+        let rest = rest.strip_suffix(SCRATCH.as_bytes())?;
+        Some((entry.path(), String::from_utf8_lossy(rest).into_owned().into()))
+    };
+    entries.flatten().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, 
         return Ok(Ending::Done);
     }
     let mut notices = Vec::new();
-    SweepFolder::announce(&folder, plan, &machine.program, &mut notices)?;
+    SweepFolder::announce(&folder, plan, machine, &mut notices)?;
     notices.iter().for_each(|text| eprintln!("{text}"));
     task::forget_failures(&folder)?;
     let array = jobs::sbatch(&folder, "task.sh", &task, &[])?;
