@@ -34,9 +34,7 @@ impl FileTokeniser {
             return Err(wrong(format!("a network of at most {longest} tokens has no room for texts")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        // As a value first: the library panics on some files that are no JSON.
-        let value: serde_json::Result<serde_json::Value> = serde_json::from_str(&text);
-        let tokenizer: serde_json::Result<Tokenizer> = value.and_then(serde_json::from_value);
+        let tokenizer: Result<Tokenizer, _> = text.parse();
         let mut tokenizer = tokenizer.map_err(|error| wrong(format!("is not a tokenizer.json: {error}")))?;
         let side = tokenizer.get_truncation().map(|own| own.direction).unwrap_or_default();
         let cut = TruncationParams { max_length: longest, direction: side, ..TruncationParams::default() };
