@@ -478,6 +478,9 @@ fn make_corruptions(arguments: &Corrupt) -> Outcome {
         "all" => Corruption::ALL.map(|(corruption, _)| corruption).to_vec(),
         name => vec![Corruption::named(name)?],
     };
+    if arguments.frost.is_some() && !chosen.contains(&Corruption::Frost) {
+        return Err("--frost is for the corruption frost; leave it out".into());
+    }
     let data = required_data_folder(arguments.place.data.as_deref())?;
     let frost = match chosen.contains(&Corruption::Frost) {
         true => Some(FrostPictures::read(&arguments.frost.clone().unwrap_or_else(|| data.join("corruptions")))?),
