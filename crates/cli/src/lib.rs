@@ -28,6 +28,12 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
+/// Readers that only the command has.
+#[doc(hidden)]
+pub mod readers {
+    pub use crate::slurm::read_defaults;
+}
+
 /// The most threads that can be asked for: more than any machine has cores, fewer than any refuses.
 pub(crate) const MOST_THREADS: u64 = 1024;
 

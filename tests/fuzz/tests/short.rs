@@ -12,7 +12,7 @@ fn every_target_for_a_moment() {
     for target in &TARGETS {
         let mut fuzzer = Fuzzer::new(target, &[19], folder.path(), folder.path()).unwrap();
         let seeds = (target.seeds)().len() as u64;
-        while fuzzer.tally.executions < seeds.max(target.short) {
+        while fuzzer.tally.executions < target.short {
             fuzzer.once();
             if fuzzer.tally.executions == seeds && 2 * fuzzer.tally.accepted < seeds {
                 wrong.push(format!("{}: {} of {seeds} sound files are accepted", target.name, fuzzer.tally.accepted));

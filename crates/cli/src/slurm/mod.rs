@@ -20,6 +20,12 @@ use script::{Script, TimeLimit};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// Reads the configuration file as submitting does; for `tests/fuzz`.
+pub fn read_defaults() -> Result<(), String> {
+    let options = defaults::filled_in(&Options::default())?;
+    options.time.as_deref().map(str::parse::<TimeLimit>).transpose().map(|_| ())
+}
+
 /// Where the runs are made.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Engine {

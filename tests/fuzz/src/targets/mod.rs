@@ -15,7 +15,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// Every target.
-pub static TARGETS: [Target; 32] = [
+pub static TARGETS: [Target; 33] = [
     boolean::TABLE,
     boolean::EXPRESSION,
     boolean::FUNCTION,
@@ -24,6 +24,7 @@ pub static TARGETS: [Target; 32] = [
     words::POLYNOMIAL,
     words::AUTOMATON,
     words::SMALL,
+    words::SLURM,
     recipes::RECIPE,
     recipes::OVERRIDES,
     recipes::SETTINGS,

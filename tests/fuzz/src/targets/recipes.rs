@@ -77,7 +77,8 @@ pub const RECIPE: Target = Target {
         "model.kind",
         "measure.draws",
     ],
-    memory: Memory { constant: 64, factor: 4000 },
+    // As those of overrides.
+    memory: Memory { constant: 1024, factor: 4000 },
     seeds: || {
         let mut cases = vec![Case::new(0, SMALL)];
         cases.extend(builtin_names().filter_map(builtin).map(|text| Case::new(0, text)));
@@ -158,8 +159,8 @@ pub const OVERRIDES: Target = Target {
         "construct:parity",
         "1 to n",
     ],
-    // An axis of the largest length is a list in memory.
-    memory: Memory { constant: 160, factor: 4000 },
+    // Each axis is a list in memory of up to a million values.
+    memory: Memory { constant: 1024, factor: 4000 },
     seeds: || {
         let texts: [(usize, &str); 12] = [
             (0, "n=4..=6 seed=0"),

@@ -1,6 +1,6 @@
 //! Small grammars of the command line.
 
-use super::{said, text};
+use super::{said, text, write};
 use crate::case::Case;
 use crate::mutate::Form;
 use crate::target::{Memory, Target};
@@ -193,4 +193,54 @@ pub const SMALL: Target = Target {
         })
     },
     short: 3000,
+};
+
+pub const SLURM: Target = Target {
+    name: "slurm",
+    about: "~/.config/pudica/slurm.toml",
+    form: Form::Plain,
+    words: &[
+        "partition",
+        "account",
+        "gpus",
+        "cpus",
+        "mem",
+        "time",
+        "at-once",
+        "sbatch",
+        "setup",
+        " = ",
+        "\"",
+        "2:00:00",
+        "1-12:00:00",
+        "30",
+        "[",
+        "]",
+    ],
+    memory: Memory { constant: 4, factor: 2000 },
+    seeds: || {
+        let text = r#"partition = "gpu"
+account = "a"
+gpus = "1"
+cpus = 4
+mem = "8G"
+time = "1-12:00:00"
+at-once = 8
+sbatch = "--nice"
+setup = "module load cuda"
+"#;
+        vec![Case::new(0, text)]
+    },
+    reader: |folder| {
+        let own = folder.join("pudica");
+        std::fs::create_dir_all(&own).expect("a scratch folder");
+        let path = own.join("slurm.toml");
+        // SAFETY: the only other thread of this process looks at the clock.
+        unsafe { std::env::set_var("XDG_CONFIG_HOME", folder) };
+        Box::new(move |_, bytes| {
+            write(&path, bytes);
+            pudica::readers::read_defaults()
+        })
+    },
+    short: 1000,
 };
