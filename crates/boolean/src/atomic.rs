@@ -1,6 +1,7 @@
 //! Writing a file so that it is there completely or not at all. Every file of the workspace that takes the place of an older one is
 //! written here.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind};
@@ -29,7 +30,10 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) ->
         if let Some(permissions) = old {
             file.set_permissions(permissions)?;
         }
-        flushed(file, write)?.sync_all()?;
+        let file = flushed(file, write)?;
+        if LASTING.get() {
+            file.sync_all()?;
+        }
         fs::rename(&scratch, &path)
     };
     finish().inspect_err(|_| {
@@ -37,10 +41,29 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) ->
     })?;
     // The rename itself reaches the disk with the folder. Not every filesystem can sync one; losing the name is then the same as not
     // having written yet.
-    if let Ok(folder) = File::open(folder) {
+    if LASTING.get()
+        && let Ok(folder) = File::open(folder)
+    {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+thread_local! {
+    static LASTING: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is not synced, which takes milliseconds per file.
+pub fn without_syncing<T>(work: impl FnOnce() -> T) -> T {
+    /// Also where `work` panics.
+    struct Again(bool);
+    impl Drop for Again {
+        fn drop(&mut self) {
+            LASTING.set(self.0);
+        }
+    }
+    let _again = Again(LASTING.replace(false));
+    work()
 }
 
 /// What the system said, with what to do about it where that is known.
