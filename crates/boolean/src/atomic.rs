@@ -1,6 +1,7 @@
 //! Writing a file so that it is there completely or not at all. Every file of the workspace that takes the place of an older one is
 //! written here.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind};
@@ -39,7 +40,9 @@ pub fn write_atomically_if(
             file.set_permissions(permissions)?;
         }
         let file = flushed(file, write)?; // held until it is renamed: its lock goes with it
-        file.sync_all()?;
+        if LASTING.get() {
+            file.sync_all()?;
+        }
         last_look()?;
         fs::rename(&scratch, &path)
     };
@@ -48,10 +51,29 @@ pub fn write_atomically_if(
     })?;
     // The rename itself reaches the disk with the folder. Not every filesystem can sync one; losing the name is then the same as not
     // having written yet.
-    if let Ok(folder) = File::open(folder) {
+    if LASTING.get()
+        && let Ok(folder) = File::open(folder)
+    {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+thread_local! {
+    static LASTING: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is not synced, which takes milliseconds per file.
+pub fn without_syncing<T>(work: impl FnOnce() -> T) -> T {
+    /// Also where `work` panics.
+    struct Again(bool);
+    impl Drop for Again {
+        fn drop(&mut self) {
+            LASTING.set(self.0);
+        }
+    }
+    let _again = Again(LASTING.replace(false));
+    work()
 }
 
 /// What the system said, with what to do about it where that is known.
