@@ -49,6 +49,7 @@ pub mod linear_threshold;
 pub mod memory;
 pub mod named;
 pub mod npy;
+pub mod plain;
 pub mod properties;
 pub mod real_sensitivity;
 pub mod restriction;

@@ -5,11 +5,12 @@
 
 mod common;
 
-use common::{printed, pudica, run_folders, send, text};
+use common::{printed, pudica, send, text};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Every command, busy for much longer than these tests wait: what is typed, and a word of what it says on standard error before the
@@ -21,25 +22,24 @@ fn busy(folder: &Path, mirror: &str) -> Vec<(Vec<String>, &'static str)> {
         |arguments: &str| [vec!["measure".into(), parity.display().to_string()], words(arguments)].concat();
     assert!(folder.is_dir());
     vec![
-        (words("show hahn/dynamics --scale paper"), "planning hahn/dynamics"),
+        (words("show hahn/length-scaling --scale paper"), "planning hahn/length-scaling"),
         (words("show hahn/length-scaling seed=0..20000"), "planning hahn/length-scaling"),
         (words("run spectra.toml --out spectra"), "1 run"),
         (words("report stuck"), "reading the runs of stuck"),
         (words("bench encoder --seconds 600"), "timing training steps"),
         (words("boolean parity --n 100 --precision 0.00000001 --time-limit 600"), "computing the measures of parity"),
-        (words("boolean random:1 --n 30 --measures influences"), "computing the measures of random:1"),
+        (words("boolean random:1 --n 26 --threads 1"), "computing the measures of random:1"),
         (words("bounds parity.safetensors --draws 100000"), "computing both sides of every bound"),
         (words("construct majority --n 300 --samples 100000"), "trying the transformer on 100,000 strings of 300 bits"),
-        (words("construct two-majority --n 1000 --samples 1000000"), "trying the program"),
         (words("spectrum softmax-attention --dim 12 --empirical 1000"), "computing the kernel's spectrum"),
-        (words("data corrupt all --data data --out corrupted"), "making all at five severities"),
+        (words("data corrupt zoom_blur --data data --out corrupted"), "making zoom_blur at five severities"),
         (words(&format!("data fetch mnist --data data --mirror {mirror}")), "asking for the files"),
         (words("measure --program cat.sh --inputs bits:8 --timeout 600"), "opening models and inputs"),
         (
             with_parity(
                 "--inputs bits:8 --nudge weight-noise:rho=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,2,3,4,5,6,7,8,9,draws=100000 --out measured",
             ),
-            "",
+            "into measured",
         ),
         (words("status sweep --watch"), ""),
     ]
@@ -57,10 +57,10 @@ fn folder() -> tempfile::TempDir {
     for out in ["sweep", "stuck"] {
         assert!(pudica(path, &["run", "tiny.toml", "--out", out]).status.success());
     }
-    // A pipe that nobody writes into: who reads it waits.
-    let metrics = run_folders(&path.join("stuck"))[0].join("metrics.jsonl");
-    std::fs::remove_file(&metrics).ok();
-    assert!(Command::new("mkfifo").arg(&metrics).status().unwrap().success());
+    // A pipe that nobody reads from: who writes the page into it waits.
+    let page = path.join("stuck/report.html");
+    std::fs::remove_file(&page).unwrap();
+    assert!(Command::new("mkfifo").arg(&page).status().unwrap().success());
     let script = path.join("cat.sh");
     std::fs::write(&script, "#!/bin/sh\nexec cat > /dev/null\n").unwrap();
     assert!(Command::new("chmod").arg("+x").arg(&script).status().unwrap().success());
@@ -78,15 +78,16 @@ fn start(folder: &Path, arguments: &[String]) -> Child {
     command.env("PATH", path.unwrap()).spawn().unwrap()
 }
 
-/// How it ended, if it did within this time.
-fn ended(child: &mut Child, within: Duration) -> Option<ExitStatus> {
+/// Waits until something is so, or this time has passed; whether it is.
+fn wait(within: Duration, mut so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    loop {
-        match child.try_wait().unwrap() {
-            None if start.elapsed() < within => std::thread::sleep(Duration::from_millis(10)),
-            status => return status,
+    while !so() {
+        if start.elapsed() > within {
+            return false;
         }
+        std::thread::sleep(Duration::from_millis(10));
     }
+    true
 }
 
 #[test]
@@ -98,21 +99,30 @@ fn every_command_says_what_it_does_and_ends_on_a_signal() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         for (arguments, word) in busy(folder.path(), &mirror) {
             let mut child = start(folder.path(), &arguments);
-            // Longer than the second after which it speaks, as this machine may be busy.
-            let early = ended(&mut child, Duration::from_millis(2500));
+            let told = Arc::new(Mutex::new(Vec::new()));
+            let (mut pipe, into) = (child.stderr.take().unwrap(), Arc::clone(&told));
+            let reader = std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = pipe.read(&mut bytes) {
+                    into.lock().unwrap().extend(&bytes[..count]);
+                }
+            });
+            let said = || text(&told.lock().unwrap());
+            // A second, and what a busy machine adds to it.
+            let spoke = match word {
+                "" => !wait(Duration::from_millis(1500), || false),
+                word => wait(Duration::from_secs(60), || said().contains(word)),
+            };
+            assert!(spoke, "{arguments:?} does not say '{word}': {}", said());
+            assert_eq!(child.try_wait().unwrap(), None, "{arguments:?} was not busy: {}", said());
             send(signal, &child);
-            let status = ended(&mut child, Duration::from_secs(2));
+            let ended = wait(Duration::from_secs(2), || child.try_wait().unwrap().is_some());
             child.kill().ok();
-            let mut told = Vec::new();
-            child.stderr.take().unwrap().read_to_end(&mut told).unwrap();
-            let told = text(&told);
-            assert_eq!(early, None, "{arguments:?} was not busy: {told}");
-            let status = status.unwrap_or_else(|| panic!("{arguments:?} went on after SIG{signal}: {told}"));
-            assert_eq!(status.code(), Some(code), "{arguments:?}: {told}");
-            assert!(
-                told.contains(word) && told.contains("stopped") && !told.contains("panicked"),
-                "{arguments:?}: {told}"
-            );
+            let status = child.wait().unwrap();
+            reader.join().unwrap();
+            assert!(ended, "{arguments:?} went on after SIG{signal}: {}", said());
+            assert_eq!(status.code(), Some(code), "{arguments:?}: {}", said());
+            assert!(said().contains("stopped") && !said().contains("panicked"), "{arguments:?}: {}", said());
         }
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{refused, text};
+use common::{printed, refused, run_folders, text};
 use std::path::Path;
 use std::process::Command;
 
@@ -55,6 +55,41 @@ fn sizes_that_aborted_or_hung_are_sentences() {
         ("spectrum relu --dim 12 --empirical 1 --width 4096 --depth 64", "inputs x"),
     ] {
         check(folder.path(), line, part);
+    }
+}
+
+/// What never ends is not read, whatever it is called.
+#[test]
+fn endless_files_are_sentences() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("tiny.toml"), TINY).unwrap();
+    printed(folder.path(), &["run", "tiny.toml", "seed=0", "--out", "sweep"]);
+    let run = run_folders(&at("sweep")).remove(0);
+    let run = run.strip_prefix(folder.path()).unwrap().to_str().unwrap();
+    for (name, line) in [
+        ("z.toml", "run z.toml"),
+        ("z.toml", "construct automaton z.toml --n 4"),
+        ("z.safetensors", "bounds z.safetensors"),
+        ("z.npy", "boolean --table z.npy"),
+        ("z.onnx", "measure z.onnx --inputs bits:8"),
+        ("z.pt", "measure z.pt --inputs bits:8"),
+        ("z.tsv", "data show z.tsv"),
+        (&format!("{run}/weights.safetensors"), &format!("bounds {run}")),
+        (&format!("{run}/weights.safetensors"), &format!("boolean run:{run}")),
+        (&format!("{run}/config.json"), &format!("bounds {run}")),
+        ("sweep/sweep.json", "report sweep"),
+        ("sweep/sweep.json", "status sweep"),
+        ("sweep/sweep.json", "run tiny.toml seed=0 --out sweep"),
+    ] {
+        let path = at(name);
+        let before = std::fs::read(&path).ok();
+        std::fs::remove_file(&path).ok();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let sentence = refused(folder.path(), &line.split(' ').collect::<Vec<_>>());
+        assert!(sentence.len() < 500, "{line}: {sentence}");
+        std::fs::remove_file(&path).unwrap();
+        before.into_iter().for_each(|bytes| std::fs::write(&path, bytes).unwrap());
     }
 }
 

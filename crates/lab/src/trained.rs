@@ -76,7 +76,7 @@ pub fn trained_network(folder: &RunFolder, data: Option<&Path>) -> Result<Traine
 /// The weights of a finished run.
 pub(crate) fn weights_of(folder: &RunFolder) -> Result<Vec<u8>> {
     let path = folder.weights_path();
-    std::fs::read(&path).map_err(Error::io("read", &path))
+    pudica_boolean::plain::bytes(&path).map_err(Error::io("read", &path))
 }
 
 /// The settings of a run as its kind has them.

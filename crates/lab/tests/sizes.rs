@@ -20,7 +20,8 @@ const TINY: [(&str, &str, &[&str]); 5] = [
     ),
     (
         "classifier",
-        "data.name = 'DATA'\nmodel.kind = 'mlp'\ntrain = { batch = 4, epochs = 1 }\nmeasure = { draws = 1, inputs = 2 }",
+        "data.name = 'DATA'\nmodel.kind = 'mlp'\ntrain = { batch = 4, epochs = 1 }\nmeasure = { draws = 1, inputs = 2, \
+         corruptions = 'contrast', sharpness = 0.01, adversarial = '0.01', hessian = true }",
         &["mlp", "cnn", "vit-small", "vit-simple", "resnet18", "densenet121", "convmixer"],
     ),
     ("grokking", "modulus = 5\nmodel = { d = 8, heads = 2, mlp = 8 }\ntrain.epochs = 30", &[""]),
@@ -29,26 +30,23 @@ const TINY: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// What is taken however large it is, or up to a value, and why that is right.
-const TAKEN: [(&str, &str, u64, &str); 24] = [
+const TAKEN: [(&str, &str, u64, &str); 21] = [
     ("boolean", "train.steps", 1_000_000_000_000, "time, which `show` tells"),
     ("boolean", "train.set_seed", u64::MAX, "a name"),
     ("boolean", "measure.set_seed", u64::MAX, "a name"),
     ("boolean", "measure.sensitivity_samples", u64::MAX, "there are 8 strings of 3 bits, which are all taken"),
     ("boolean", "track.every", u64::MAX, "a pause"),
     ("classifier", "data.seed", u64::MAX, "a name"),
-    ("classifier", "data.train", u64::MAX, "as many as there are"),
-    ("classifier", "data.test", u64::MAX, "as many as there are"),
     ("classifier", "train.batch", u64::MAX, "all inputs in one batch"),
     ("classifier", "train.epochs", 1_000_000_000, "time"),
     ("classifier", "train.factor_every", u64::MAX, "a pause"),
     ("classifier", "intervene.regularise_patch", u64::MAX, "not asked for"),
     ("classifier", "measure.every", u64::MAX, "a pause"),
     ("classifier", "measure.inputs", u64::MAX, "as many as there are"),
-    ("classifier", "measure.severity", u64::MAX, "not asked for"),
-    ("classifier", "measure.corrupted", u64::MAX, "not asked for"),
-    ("classifier", "measure.sharpness_inputs", u64::MAX, "not asked for"),
-    ("classifier", "measure.adversarial_images", u64::MAX, "not asked for"),
-    ("classifier", "measure.hessian_inputs", u64::MAX, "not asked for"),
+    ("classifier", "measure.corrupted", u64::MAX, "as many as there are"),
+    ("classifier", "measure.sharpness_inputs", u64::MAX, "as many as there are"),
+    ("classifier", "measure.adversarial_images", u64::MAX, "as many as there are"),
+    ("classifier", "measure.hessian_inputs", u64::MAX, "as many as there are"),
     ("boolean", "seed", u64::MAX, "a name"),
     ("classifier", "seed", u64::MAX, "a name"),
     ("grokking", "seed", u64::MAX, "a name"),

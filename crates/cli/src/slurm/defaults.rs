@@ -28,7 +28,7 @@ fn path() -> Option<PathBuf> {
 /// The options as given, and the file's where none is given.
 pub fn filled_in(options: &Options) -> Result<Options, String> {
     let Some(path) = path() else { return Ok(options.clone()) };
-    let file = match std::fs::read_to_string(&path) {
+    let file = match pudica_boolean::plain::written_text(&path) {
         Ok(text) => {
             let place = |error: &toml::de::Error| error.span().map(|span| span.start);
             toml::from_str(&text).map_err(|error| {

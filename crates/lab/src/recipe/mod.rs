@@ -179,7 +179,7 @@ impl Recipe {
         }
         let path = Path::new(name);
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(path).map_err(Error::io("read the recipe", path))?;
+            let text = pudica_boolean::plain::written_text(path).map_err(Error::io("read the recipe", path))?;
             return Recipe::parse(name, &text);
         }
         // `length-scaling` is as good as `hahn/length-scaling` for a suggestion.

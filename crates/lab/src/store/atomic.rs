@@ -31,7 +31,7 @@ pub(super) fn json_text(path: &Path, value: &impl Serialize) -> Result<String> {
 
 /// Reads JSON; `None` if there is no such file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match pudica_boolean::plain::text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("read", path)(error)),

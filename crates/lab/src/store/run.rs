@@ -273,7 +273,7 @@ impl RunFolder {
     /// The state an interrupted run continues from, if there is one.
     pub fn checkpoint(&self) -> Result<Option<Vec<u8>>> {
         let path = self.checkpoint_path();
-        match std::fs::read(&path) {
+        match pudica_boolean::plain::bytes(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", &path)(error)),
@@ -314,7 +314,7 @@ impl RunFolder {
     /// The logged lines, in order. A last line cut off by a crash is left out.
     pub fn metrics(&self) -> Result<Vec<Map<String, Value>>> {
         let path = self.metrics_path();
-        match std::fs::read(&path) {
+        match pudica_boolean::plain::bytes(&path) {
             Ok(bytes) => Ok(RunFolder::lines_of(&bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(Error::io("read", &path)(error)),

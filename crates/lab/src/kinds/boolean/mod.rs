@@ -21,6 +21,7 @@ use std::path::Path;
 
 use pudica_boolean::TruthTable;
 use pudica_boolean::memory::available;
+use pudica_boolean::plain;
 use pudica_nn::{
     AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
     StateSpaceConfig, TrainingState, TransformerConfig, Variant,
@@ -264,7 +265,7 @@ pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
 /// The network a finished run has trained, on this machine's processor.
 fn trained(config: &RunConfig, weights: &Path) -> Result<Network> {
     let architecture = architecture(config);
-    let bytes = std::fs::read(weights).map_err(Error::io("read", weights))?;
+    let bytes = plain::bytes(weights).map_err(Error::io("read", weights))?;
     let weights = architecture.read_weights(&bytes).map_err(|error| Error::damaged(weights, error))?;
     Ok(Network::new(&architecture, weights, &Device::cpu())?)
 }

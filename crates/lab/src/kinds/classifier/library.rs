@@ -183,7 +183,7 @@ impl Experiment for ClassifierExperiment {
                 steps: schedule.steps,
                 step: pace * passes.step,
                 line: pace * passes.evaluation,
-                line_every: schedule.steps_per_epoch * config.measure.every,
+                line_every: schedule.steps_per_epoch.saturating_mul(config.measure.every),
                 line_at_start: config.measure.start,
                 measure: pace * passes.end,
             })
