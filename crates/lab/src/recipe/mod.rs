@@ -314,6 +314,9 @@ fn leaves(table: &str, tree: &Value) -> std::result::Result<Vec<(String, Value)>
         Value::Object(_) => {}
         other => return Err(format!("{table}: expects a table such as {table} = {{ n = 4 }}, but got {other}")),
     }
+    if let Some(key) = empty_table(tree) {
+        return Err(format!("{key}: an empty table is no value of a setting"));
+    }
     let is_date = |value: &Value| value.get(DATE).is_some();
     let leaves = flatten(tree);
     for (key, value) in &leaves {
@@ -326,4 +329,12 @@ fn leaves(table: &str, tree: &Value) -> std::result::Result<Vec<(String, Value)>
         }
     }
     Ok(leaves)
+}
+
+/// The dotted name of a table inside this one that has nothing in it.
+fn empty_table(tree: &Value) -> Option<String> {
+    tree.as_object()?.iter().find_map(|(name, value)| match value.as_object() {
+        Some(table) if table.is_empty() => Some(name.clone()),
+        _ => empty_table(value).map(|key| format!("{name}.{key}")),
+    })
 }
