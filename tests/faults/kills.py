@@ -24,27 +24,19 @@ HANGS = 300
 
 class Campaign:
     def __init__(self, place, names, kills, seed, device):
-        self.place, self.names, self.kills, self.seed, self.device = place, names, kills, seed, device
+        self.place, self.names, self.kills, self.seed = place, names, kills, seed
+        self.more = ["--device", device, "--together", "1"] if device else []
         self.lock = threading.Lock()
         self.counts = {name: collections.Counter() for name in names}
         self.sent = collections.Counter()
         self.problems = []
-
-    def command(self, name):
-        return self.place.command(name, *(["--device", self.device] if self.device else []))
-
-    def reference(self, name):
-        """An undisturbed run: what it leaves, and how long it takes."""
-        folder, begun = self.place.folder(name), time.monotonic()
-        self.place.must(self.command(name), folder)
-        return contents(folder / "out"), time.monotonic() - begun
 
     def total(self):
         return sum(self.sent.values())
 
     def work(self, jobs):
         with ThreadPoolExecutor(jobs) as pool:
-            references = dict(zip(self.names, pool.map(self.reference, self.names)))
+            references = dict(zip(self.names, pool.map(lambda name: self.place.reference(name, *self.more), self.names)))
             rounds = ((name, number) for number in range(1_000_000) for name in self.names)
             rounds_lock = threading.Lock()
 
@@ -97,7 +89,7 @@ class Campaign:
             self.counts[name]["resumed"] += resumed
         with open(folder / "stderr", "wb") as stderr:
             # A short time between checkpoints, so that those of the timer are written, too.
-            child = subprocess.Popen(self.command(name), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+            child = subprocess.Popen(self.place.command(name, *self.more), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
                                      env=environment(PUDICA_CHECKPOINT_SECONDS=0.02))
         allowed = {0}
         if end is not None:

@@ -1,21 +1,21 @@
 """Tiny sweeps of every kind, the data they need, and what of their folders must not depend on interruptions."""
-import csv, importlib.machinery, importlib.util, io, os, re, shlex, subprocess, sys, threading
+import csv, importlib.machinery, importlib.util, io, os, re, shlex, subprocess, sys, threading, time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SMALL = "train.batch=32 eval.batches=1 measure.batches=2 measure.draws=2"
 
-# Name, command, what is run once before it, whether it can compute on a GPU. Half a second each.
+# Name, command, what is run once before it, whether it promises the same bits on a GPU (encoders that train alone). Half a second each.
 SWEEPS = {
     "encoders": ("run few.toml n=5 train.steps=300", [], True),
     "dynamics": (f"run hahn/dynamics n=5 model.d=16 seed=0..2 track.every=20 track.draws=3 train.steps=200 {SMALL}", [], True),
     "follows": ("run generalization.toml train.set_seed=0", [], True),
-    "scratchpad": (f"run hahn/scratchpad n=4 model.d=16 seed=0..2 train.steps=40 {SMALL}", [], True),
+    "scratchpad": (f"run hahn/scratchpad n=4 model.d=16 seed=0..2 train.steps=40 {SMALL}", [], False),
     "constructions": (f"run hahn/constructions n=4,9 seed=0..2 train.steps=0 measure.sensitivity_samples=4 {SMALL}", [], True),
     "images": ("run vasudeva/mnist --data . model.kind=mlp model.hidden=8 data.train=30 data.test=0 train.epochs=4 train.batch=10 "
-               "measure.every=1 measure.inputs=10", [], True),
-    "texts": ("run texts.toml --data . model.depth=1 train.epochs=4 measure.every=2 measure.nudge=replace measure.inputs=3 seed=0", [], True),
-    "grokking": ("run vasudeva/grokking modulus=5 operation=a+b seed=0..2 model.d=8 model.heads=2 model.mlp=8 train.epochs=150", [], True),
+               "measure.every=1 measure.inputs=10", [], False),
+    "texts": ("run texts.toml --data . model.depth=1 train.epochs=4 measure.every=2 measure.nudge=replace measure.inputs=3 seed=0", [], False),
+    "grokking": ("run vasudeva/grokking modulus=5 operation=a+b seed=0..2 model.d=8 model.heads=2 model.mlp=8 train.epochs=150", [], False),
     "tokens": ("run vasudeva/synthetic data=3:5:1:16:59 length=20 train.set_size=30 eval.sequences=20 train.batch=10 train.epochs=8 "
                "measure.every=2 seed=0..2 measure.simulated=100", [], False),
     "spectra": ("run vasudeva/spectra dim=5 depth=1 width=8 heads=4 seed=0..2", [], False),
@@ -57,6 +57,12 @@ class Place:
         if ended.returncode:
             raise SystemExit(f"{shlex.join(words)}\nended with exit code {ended.returncode}: {ended.stderr.strip()}")
         return ended
+
+    def reference(self, name, *more):
+        """An undisturbed sweep: what it leaves, and how long it takes."""
+        folder, begun = self.folder(name), time.monotonic()
+        self.must(self.command(name, *more), folder)
+        return contents(folder / "out"), time.monotonic() - begun
 
     def folder(self, name):
         """A new working folder."""

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import shim
 from kills import wait_until
-from sweeps import SWEEPS, contents, differences, environment, strays
+from sweeps import SWEEPS, contents, differences, strays
 
 HANGS = 300
 # Seconds without a sign of life after which a process is taken for dead.
@@ -119,13 +119,8 @@ def run(place, names, rounds, seed, jobs):
     begun = time.monotonic()
     two = Two(place, library, names, seed)
 
-    def reference(name):
-        folder, begun = place.folder(name), time.monotonic()
-        place.must(place.command(name), folder)
-        return contents(folder / "out"), time.monotonic() - begun
-
     with ThreadPoolExecutor(jobs) as pool:
-        references = dict(zip(names, pool.map(reference, names)))
+        references = dict(zip(names, pool.map(place.reference, names)))
         tasks = []
         for number in range(rounds):
             for name in names:
