@@ -191,18 +191,18 @@ pub fn work(targets: &[(&'static Target, u64)], names: &[u64], failures: &Path) 
     let mut fuzzers = Vec::new();
     for (target, executions) in targets {
         tell(target.name)?;
-        fuzzers.push((Fuzzer::new(target, names, &scratch, failures)?, *executions));
+        fuzzers.push((Fuzzer::new(target, names, &scratch, failures)?, *executions, Duration::ZERO));
     }
-    while !fuzzers.is_empty() {
-        for (fuzzer, executions) in &mut fuzzers {
-            tell(fuzzer.target.name)?;
-            let begun = Instant::now();
-            while begun.elapsed() < SLICE && fuzzer.tally.executions < *executions {
-                fuzzer.once();
-            }
-            tell(&line(fuzzer.target.name, &fuzzer.tally))?;
+    // The one that has had the least time comes next: one execution of some takes longer than a slice.
+    while let Some((fuzzer, executions, used)) = fuzzers.iter_mut().min_by_key(|(_, _, used)| *used) {
+        tell(fuzzer.target.name)?;
+        let begun = Instant::now();
+        while begun.elapsed() < SLICE && fuzzer.tally.executions < *executions {
+            fuzzer.once();
         }
-        fuzzers.retain(|(fuzzer, executions)| fuzzer.tally.executions < *executions);
+        *used += begun.elapsed();
+        tell(&line(fuzzer.target.name, &fuzzer.tally))?;
+        fuzzers.retain(|(fuzzer, executions, _)| fuzzer.tally.executions < *executions);
     }
     std::fs::remove_dir_all(&scratch)
 }

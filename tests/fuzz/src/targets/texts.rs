@@ -67,7 +67,7 @@ pub const OWN: Target = Target {
     memory: Memory { constant: 4, factor: 8000 },
     seeds: || {
         vec![
-            Case::new(0, SST2.repeat(1) + "good \t1\nworse \t0\n"),
+            Case::new(0, SST2.to_string() + "good \t1\nworse \t0\n"),
             Case::new(1, OWN_CSV),
             Case::packed(1, OWN_CSV),
             Case::new(2, "words\tclass\none\t1\ntwo\t2\nthree\t1\nfour\t2\n"),
