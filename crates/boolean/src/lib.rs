@@ -57,6 +57,7 @@ pub mod sampled;
 pub mod sensitivity;
 mod simd;
 pub mod spectrum;
+pub mod stop;
 pub mod table;
 pub mod vertical;
 pub mod walsh;
