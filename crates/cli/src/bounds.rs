@@ -101,6 +101,9 @@ fn read(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig, Weights), B
     if !path.is_dir() {
         return Ok(load_encoder(path, heads)?);
     }
+    if heads.is_some() {
+        return Err("--heads is for a file that does not say; a run's folder does: leave it out".into());
+    }
     let config = config_of_run(&RunFolder::new(path.into()))?;
     Ok(load_run_encoder(&architecture(&config), &path.join("weights.safetensors"))?)
 }

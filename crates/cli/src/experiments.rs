@@ -1,5 +1,6 @@
 //! `pudica list`, `show`, `run`, `report` and `settings`: the experiments, of whatever kind.
 
+use crate::arguments::whole;
 use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// List the experiments that come with pudica
 #[derive(Args)]
@@ -61,11 +63,14 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Make only one part of the runs: 3/12 is the third of twelve parts of about equal cost (docs/cluster.md)
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", allow_hyphen_values = true)]
     unit: Option<Unit>,
     /// In a Slurm job: when it is told to end, or fails, ask Slurm to start it again, unless three starts made no progress
     #[arg(long, requires = "unit")]
     requeue: bool,
+    /// Make damaged runs again; what was there is moved to DIR/damaged
+    #[arg(long, conflicts_with = "engine")]
+    repair: bool,
     #[command(flatten)]
     slurm: slurm::Options,
     /// Print one JSON object per line for each event
@@ -152,10 +157,10 @@ struct What {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Groups of runs trained at the same time, side by side; default: one per core on the CPU, one on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     jobs: Option<u16>,
     /// Runs trained in lock-step per group, at most; default: 1 on the CPU, as many as fit on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     together: Option<u16>,
 }
 
@@ -206,10 +211,22 @@ impl What {
             jobs: self.jobs.map(usize::from),
             together: self.together.map(usize::from),
             data,
+            stale_after: seconds_of("PUDICA_STALE_SECONDS")?,
+            checkpoint_every: seconds_of("PUDICA_CHECKPOINT_SECONDS")?,
             ..pudica_lab::Machine::default()
         };
         machine.check(recipe.kind.name, &recipe.kind.abilities)?;
         Ok((Plan::new(&recipe, &request)?, machine))
+    }
+}
+
+/// A time that the environment sets, for tests of interruptions (docs/reliability.md).
+fn seconds_of(variable: &str) -> Result<Option<Duration>, String> {
+    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    match seconds {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(format!("{variable}={}: give a number of seconds, or leave it out", text.display())),
     }
 }
 
@@ -328,7 +345,7 @@ pub fn run(arguments: &Run) -> Outcome {
         stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
     }
     let (plan, mut machine) = arguments.what.plan()?;
-    machine.unit = arguments.unit;
+    (machine.unit, machine.repair) = (arguments.unit, arguments.repair);
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     if arguments.slurm.engine.is_some() {
         return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
@@ -378,8 +395,15 @@ fn make(
         None => 0,
     };
     match missing {
-        0 => write_report(folder, progress, &[])?,
+        0 => drop(write_report(folder, progress, &[])?), // `execute` has told what is damaged
         _ => print_part(&tally, missing, folder, progress),
+    }
+    if tally.damaged > 0 {
+        let damaged = counted(tally.damaged, "run");
+        return Err(format!(
+            "{damaged} damaged and not counted; run the same command with --repair to make them again"
+        )
+        .into());
     }
     match tally.errors.len() {
         0 => Ok(Ending::Done),
@@ -412,15 +436,17 @@ pub fn report(arguments: &Report) -> Outcome {
     let plot =
         |(x, y): (&String, &String)| Plot { x: x.clone(), y: y.clone(), colour: colour.clone(), panel: panel.clone() };
     let plots: Vec<Plot> = x.as_ref().zip(y.as_ref()).map(plot).into_iter().collect();
-    write_report(&arguments.folder, &Progress::new(arguments.json), &plots)?;
+    let progress = Progress::new(arguments.json);
+    let damage = write_report(&arguments.folder, &progress, &plots)?;
+    damage.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
     Ok(Ending::Done)
 }
 
-/// Writes the report of a folder and says what is in it.
-pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
+/// Writes the report of a folder and says what is in it; returns what is wrong with runs that it left out, a sentence each.
+pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<Vec<String>, Box<dyn Error>> {
     let report = pudica_report::write_with(folder, plots)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
-    report.damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
+    let damage = tally.damage.clone();
     if !matches!(progress, Progress::Json) {
         let sweep = SweepFolder::open(folder)?;
         print_runs(Kind::find(&sweep.record().kind)?, &sweep.runs()?);
@@ -431,7 +457,7 @@ pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Resul
     }
     let verdicts = report.claims.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     progress.notice(&Event::ReportWritten { page, figures, tally, verdicts });
-    Ok(())
+    Ok(damage)
 }
 
 /// Published statements, and what the runs say about each.
@@ -496,6 +522,7 @@ fn print_tally(tally: &Tally) {
         (tally.discarded, "not converged at the end"),
         (tally.failed, "failed"),
         (tally.skipped, "skipped"),
+        (tally.damaged, "damaged"),
         (tally.remaining, "not made yet"),
     ];
     let counts: Vec<String> =
@@ -506,6 +533,7 @@ fn print_tally(tally: &Tally) {
 /// What can be set.
 pub fn settings(arguments: &SettingsOf) -> Outcome {
     let kinds: Vec<&Kind> = match &arguments.kind {
+        Some(name) if name.is_empty() => return Err("KIND is empty: name one, or leave it out for all".into()),
         Some(name) => vec![Kind::find(name)?],
         None => KINDS.to_vec(),
     };

@@ -66,9 +66,12 @@ pub fn to_stderr(text: fmt::Arguments) {
     let _ = io::stderr().lock().write_fmt(text); // there is no further place to complain
 }
 
-/// Remembers a problem with standard output.
+/// Remembers a problem with standard output. A reader that left is none: `pudica ... | head` ends as other commands do.
 pub fn note(result: io::Result<()>) {
     if let Err(error) = result {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            end_by_broken_pipe();
+        }
         let _ = PROBLEM.set(pudica_boolean::atomic::sentence(&error)); // the first one counts
     }
 }
@@ -77,4 +80,16 @@ pub fn note(result: io::Result<()>) {
 pub fn finish() -> Option<&'static str> {
     note(io::stdout().lock().flush());
     PROBLEM.get().map(String::as_str)
+}
+
+/// Ends as the signal would that Rust programs ignore. It is not switched on for the whole program: `pudica measure` also writes to
+/// programs that may have ended, and has to tell so.
+fn end_by_broken_pipe() -> ! {
+    // SAFETY: restores a signal's default action and sends it to this process, which ends.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::raise(libc::SIGPIPE);
+    }
+    std::process::exit(0)
 }

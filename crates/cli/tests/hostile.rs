@@ -94,7 +94,7 @@ fn absurd_numbers_of_threads_are_refused() {
         let (code, message) = ending(&output);
         assert_eq!(
             (code, message.as_str()),
-            (Some(2), &*format!("pudica: {name}=1000000 asks for too many threads: give at most 1024\n"))
+            (Some(2), &*format!("pudica: {name}=1000000: give a number of threads, at most 1024\n"))
         );
     }
 }

@@ -69,6 +69,20 @@ fn matlab_columns_become_rows() {
     assert_eq!(read_svhn(&put(folder.path(), "more.mat", &file)).unwrap(), set);
 }
 
+/// Found by fuzzing: the zeros after values of almost 2^32 bytes.
+#[test]
+fn matlab_values_of_an_impossible_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = Images::new(SMALL, counting(SMALL, 6), vec![1, 0, 9, 5, 5, 2]).unwrap();
+    let mut file = mat(&set, false, Kind::Byte);
+    // After the file's header, the variable's tag, its flags, sizes and name.
+    let length = 128 + 8 + 16 + 24 + 8 + 4;
+    assert_eq!(file[length..length + 4], (6 * SMALL.pixels() as u32).to_le_bytes());
+    file[length..length + 4].copy_from_slice(&0xffff_fffc_u32.to_le_bytes());
+    let refusal = read_svhn(&put(folder.path(), "x.mat", &file)).unwrap_err().to_string();
+    assert!(refusal.contains("4294967292 bytes of values are announced"), "{refusal}");
+}
+
 #[test]
 fn npy_whole_and_a_block() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::compute::instruction_set;
+use crate::compute::{Machine, instruction_set};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lost, Measured, RunStart, Teacher, Training, Work};
 use crate::plan::PlannedRun;
@@ -45,7 +45,7 @@ pub(crate) trait Listener: Sync {
 pub(crate) fn run_group(
     runs: &[Assignment],
     experiment: &dyn Experiment,
-    program: &str,
+    machine: &Machine,
     listener: &dyn Listener,
     stop: &Stop,
 ) -> Result<()> {
@@ -80,7 +80,7 @@ pub(crate) fn run_group(
         });
     }
     drop(starts);
-    let mut group = Group { runs: under_way, training, program, listener, stop, told: Mutex::new(Instant::now()) };
+    let mut group = Group { runs: under_way, training, machine, listener, stop, told: Mutex::new(Instant::now()) };
     match group.train().and_then(|()| group.measure()) {
         Err(error) if !matches!(error, Error::Stopped) => {
             let _ = group.save(); // what can still be saved is; the error to tell is the first one
@@ -95,7 +95,7 @@ struct Group<'a> {
     /// Those that are not lost.
     runs: Vec<UnderWay<'a>>,
     training: Box<dyn Training + 'a>,
-    program: &'a str,
+    machine: &'a Machine,
     listener: &'a dyn Listener,
     stop: &'a Stop,
     /// When progress was told last.
@@ -121,7 +121,7 @@ impl Group<'_> {
     fn train(&mut self) -> Result<()> {
         let Some(steps) = self.runs.first().map(|run| run.assignment.work.steps) else { return Ok(()) };
         let mut saved = Instant::now();
-        let mut pause = CHECKPOINT_EVERY;
+        let mut pause = self.machine.checkpoint_every.unwrap_or(CHECKPOINT_EVERY);
         let mut pace = Pace::default();
         while !self.runs.is_empty() {
             match self.with_progress(|training, progress| training.lines(progress)) {
@@ -136,7 +136,9 @@ impl Group<'_> {
                 self.save()?;
                 self.stop.check()?;
                 saved = Instant::now();
-                pause = CHECKPOINT_EVERY.max(CHECKPOINT_COST * saving.elapsed());
+                if self.machine.checkpoint_every.is_none() {
+                    pause = CHECKPOINT_EVERY.max(CHECKPOINT_COST * saving.elapsed());
+                }
             }
             let step = self.training.step();
             if step >= steps {
@@ -271,7 +273,7 @@ impl Group<'_> {
             seconds: run.seconds(),
             device: self.training.device(),
             made_by: compute.map(|compute| MadeBy {
-                program: self.program.into(),
+                program: self.machine.program.clone(),
                 dtype: compute.dtype,
                 engine: compute.engine,
                 instruction_set: instruction_set().into(),

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::kinds::{KINDS, Kind};
+use crate::settings::{Settings, flatten};
 use crate::store::{RunFolder, read_json};
 
 /// A trained network.
@@ -84,5 +85,60 @@ pub(crate) fn settings_of<T: serde::de::DeserializeOwned>(folder: &RunFolder) ->
         path: folder.path().into(),
         problem: "is not a run's folder: it has no config.json".into(),
     })?;
+    check_sizes(folder, &settings)?;
     settings.read()
+}
+
+/// Refuses sizes that no run has: a config.json that was changed must not ask for more memory than there is.
+pub(crate) fn check_sizes(folder: &RunFolder, settings: &Settings) -> Result<()> {
+    const LARGEST: u64 = 1 << 20;
+    let weights = std::fs::metadata(folder.weights_path()).map_or(0, |weights| weights.len());
+    for (key, value) in flatten(&settings.tree()) {
+        let is_size = key.starts_with("model.") || ["n", "data.size", "length", "modulus"].contains(&key.as_str());
+        // Each layer has weights.
+        let is_depth = ["model.layers", "model.depth", "model.blocks"].contains(&key.as_str());
+        let most = if is_depth { weights.min(LARGEST) } else { LARGEST };
+        // Sizes such as `512-128`, too.
+        let text = value.as_str().map_or_else(|| value.to_string(), String::from);
+        if is_size && text.split('-').any(|size| size.parse::<u64>().is_ok_and(|size| size > most)) {
+            let text = pudica_boolean::shortened(&text, 40);
+            return Err(Error::damaged(
+                &folder.config_path(),
+                format!("{key} is {text}, which no trained network has"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Found by fuzzing: settings that were changed asked for terabytes.
+    #[test]
+    fn sizes_that_no_network_has_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("weights.safetensors"), [0; 1000]).unwrap();
+        let run = RunFolder::new(folder.path().into());
+        let check = |config: serde_json::Value| {
+            std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+            settings_of::<serde_json::Value>(&run).map_err(|error| error.to_string())
+        };
+        for fine in
+            [json!({"model": {"layers": 2, "hidden": "512-128", "init_scale": 1.5}, "seed": u64::MAX}), json!([])]
+        {
+            assert_eq!(check(fine.clone()), Ok(fine));
+        }
+        for (wrong, part) in [
+            (json!({"model": {"layers": 2000}}), "model.layers is 2000"),
+            (json!({"model": {"d": 9_007_199_254_740_993_u64}}), "model.d is 9007199254740993"),
+            (json!({"model": {"hidden": "4-99999999"}}), "model.hidden is 4-99999999"),
+            (json!({"n": 1e3 as u64 * 2000}), "n is 2000000"),
+        ] {
+            let refusal = check(wrong).unwrap_err();
+            assert!(refusal.contains(part) && refusal.contains("config.json"), "{refusal}");
+        }
+    }
 }

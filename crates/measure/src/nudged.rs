@@ -35,6 +35,27 @@ pub struct Chunk {
     pub map: Vec<Vec<f32>>,
 }
 
+impl Chunk {
+    /// Whether one that was saved is what is made after those `before`, of so many responses and inputs in all.
+    pub fn follows(&self, before: &[Self], responses: usize, inputs: usize) -> bool {
+        let done: usize = before.iter().map(|chunk| chunk.sites.len()).sum();
+        let spent: u64 = before.iter().map(|chunk| chunk.evaluations).sum();
+        let most = self.sites.iter().copied().max().unwrap_or(0);
+        let having = |site: usize| self.sites.iter().filter(|sites| **sites > site).count() as u64;
+        let fits = |found: &ChunkResponse| {
+            let counts = found.by_site.iter().map(Moments::count);
+            found.totals.len() == self.sites.len() && found.by_site.len() == most && counts.eq((0..most).map(having))
+        };
+        let maps = self.map.iter().map(Vec::len);
+        self.first == done
+            && (1..=inputs.saturating_sub(done)).contains(&self.sites.len())
+            && spent.checked_add(self.evaluations).is_some()
+            && maps.eq(self.sites.iter().copied())
+            && self.responses.len() == responses
+            && self.responses.iter().all(fits)
+    }
+}
+
 /// One response of some inputs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChunkResponse {
@@ -142,4 +163,39 @@ fn is_precise(chunks: &[Chunk], responses: &[Compared], enough: &Enough) -> bool
     let mut deciding = responses.iter().enumerate().filter(|(_, response)| no_fraction || response.most().is_finite());
     deciding
         .all(|(at, response)| Precision::Absolute(precision).reached(&cautious(estimate(chunks, at), response.most())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by fuzzing: saved work was believed, and numbers that do not belong together led to a panic or to no end.
+    #[test]
+    fn saved_chunks_that_cannot_be_are_not_believed() {
+        let maps = [vec![0.5, 0.25], vec![1.0]];
+        let response = ChunkResponse { totals: vec![0.75, 1.0], by_site: by_site(&maps) };
+        let map = vec![vec![0.5, 0.25], vec![1.0]];
+        let chunk = Chunk { first: 0, sites: vec![2, 1], evaluations: 3, responses: vec![response], map };
+        assert!(chunk.follows(&[], 1, 2) && chunk.follows(&[], 1, 9));
+        let second = Chunk { first: 2, ..chunk.clone() };
+        assert!(second.follows(std::slice::from_ref(&chunk), 1, 4));
+        assert!(!second.follows(std::slice::from_ref(&chunk), 1, 3), "more inputs than there are");
+        assert!(!chunk.follows(&[], 2, 2) && !chunk.follows(std::slice::from_ref(&chunk), 1, 4));
+        let damages: [fn(&mut Chunk); 7] = [
+            |chunk| chunk.sites = vec![2, 2],
+            |chunk| chunk.sites = vec![usize::MAX, 1],
+            |chunk| chunk.sites.clear(),
+            |chunk| _ = chunk.responses[0].totals.pop(),
+            |chunk| _ = chunk.responses[0].by_site.pop(),
+            |chunk| chunk.responses[0].by_site[1] = chunk.responses[0].by_site[0],
+            |chunk| _ = chunk.map.pop(),
+        ];
+        for (number, damage) in damages.iter().enumerate() {
+            let mut damaged = chunk.clone();
+            damage(&mut damaged);
+            assert!(!damaged.follows(&[], 1, 2), "{number}");
+        }
+        let endless = Chunk { evaluations: u64::MAX, ..second };
+        assert!(!endless.follows(&[chunk], 1, 4));
+    }
 }

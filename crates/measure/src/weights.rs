@@ -19,6 +19,16 @@ pub struct Direction {
     pub responses: Vec<Vec<f64>>,
 }
 
+impl Direction {
+    /// Whether one that was saved is what is made after those `before`, of so many responses and inputs.
+    pub fn follows(&self, before: &[Self], responses: usize, inputs: usize) -> bool {
+        let spent: u64 = before.iter().map(|direction| direction.evaluations).sum();
+        spent.checked_add(self.evaluations).is_some()
+            && self.responses.len() == responses
+            && self.responses.iter().all(|values| values.len() == inputs)
+    }
+}
+
 /// The mean over directions and inputs. Both are samples, so its squared error is the sum of two: that of the directions' means over directions, and
 /// that of the inputs' means over inputs. (What is left between them is counted twice: the error is rather too large.)
 pub fn estimate(directions: &[Direction], response: usize) -> Estimate {

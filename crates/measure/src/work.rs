@@ -34,8 +34,9 @@ pub fn digest(parts: &[&str]) -> String {
 }
 
 impl<T: Serialize + DeserializeOwned> WorkFile<T> {
-    /// Opens the file of this work in a folder, or begins it. A last line that was cut when a process died is dropped, and made again.
-    pub fn open(folder: &Path, work: &str) -> MeasureResult<Self> {
+    /// Opens the file of this work in a folder, or begins it. A last line that was cut when a process died is dropped, and made again; so is all
+    /// from a part on that `follows` says cannot come after those before it: a file that was changed is not believed.
+    pub fn open(folder: &Path, work: &str, follows: impl Fn(&T, &[T]) -> bool) -> MeasureResult<Self> {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let path = folder.join(format!("{}.jsonl", digest(&[work])));
         let mut parts = Vec::new();
@@ -56,8 +57,8 @@ impl<T: Serialize + DeserializeOwned> WorkFile<T> {
                     }
                 } else {
                     match serde_json::from_str(&line) {
-                        Ok(part) => parts.push(part),
-                        Err(_) => break,
+                        Ok(part) if follows(&part, &parts) => parts.push(part),
+                        _ => break,
                     }
                 }
                 whole += read as u64;
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn a_cut_line_is_made_again_and_other_work_begins_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |work| WorkFile::<Vec<u32>>::open(folder.path(), work).unwrap();
+        let open = |work| WorkFile::<Vec<u32>>::open(folder.path(), work, |part, _| !part.contains(&9)).unwrap();
         let mut file = open("a");
         file.push(vec![1, 2]).unwrap();
         file.push(vec![3]).unwrap();
@@ -111,5 +112,10 @@ mod tests {
         assert_eq!(cut.parts, [vec![1, 2]]);
         cut.push(vec![4]).unwrap();
         assert_eq!(open("a").parts, [vec![1, 2], vec![4]]);
+        // What cannot follow goes, with all after it.
+        cut.push(vec![9]).unwrap();
+        cut.push(vec![5]).unwrap();
+        assert_eq!(open("a").parts, [vec![1, 2], vec![4]]);
+        assert_eq!(std::fs::read_to_string(&file.path).unwrap().lines().count(), 3);
     }
 }

@@ -131,6 +131,9 @@ fn damaged_folders_are_refused_in_a_sentence() {
     edit(gpt2.join("config.json"), "\"n_embd\": 16", "\"n_embd\": 8000000000000");
     assert!(refusal(&gpt2).unwrap().contains("\"n_embd\" is not a number from 1 to"));
     edit(gpt2.join("config.json"), "8000000000000", "8");
+    edit(gpt2.join("config.json"), "\"n_layer\": 2", "\"n_layer\": 65535");
+    assert!(refusal(&gpt2).unwrap().contains("\"n_layer\" is 65535, and no network read here has more than"));
+    edit(gpt2.join("config.json"), "\"n_layer\": 65535", "\"n_layer\": 2");
     edit(gpt2.join("config.json"), "GPT2ForSequenceClassification", "GPT2LMHeadModel");
     assert!(refusal(&gpt2).unwrap().contains("is of a GPT2LMHeadModel"));
     edit(gpt2.join("config.json"), "GPT2LMHeadModel", "GPT2ForSequenceClassification");

@@ -126,6 +126,11 @@ impl Architecture {
         Ok(self.build()?.1.empty())
     }
 
+    /// The weights in the bytes of a safetensors file; a network that the file is too short for is refused before memory is asked for.
+    pub fn read_weights(&self, bytes: &[u8]) -> Result<Weights, NnError> {
+        self.build()?.1.read(bytes)
+    }
+
     /// The network's layers, and the list of their parameters.
     pub(crate) fn build(&self) -> Result<(Body, ParamList), NnError> {
         self.check()?;

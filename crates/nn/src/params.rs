@@ -98,6 +98,26 @@ impl ParamList {
         empty(&self.parameters)
     }
 
+    /// The weights in the bytes of a safetensors file, which must be those of the network.
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<Weights, NnError> {
+        self.check_fits(bytes)?;
+        self.empty().from_bytes(bytes)
+    }
+
+    /// Refuses a network that a file is too short for, before memory is asked for: what describes it may be damaged, too.
+    pub(crate) fn check_fits(&self, bytes: &[u8]) -> Result<(), NnError> {
+        let count =
+            |(_, shape): (&str, &[usize])| shape.iter().fold(1, |count: u64, size| count.saturating_mul(*size as u64));
+        let count = self.shapes().map(count).fold(0, u64::saturating_add);
+        match count.saturating_mul(4) > bytes.len() as u64 {
+            true => Err(NnError::Stored(format!(
+                "{} bytes are too few for the {count} numbers of this network",
+                bytes.len()
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Names and shapes of the parameters, then of the buffers.
     pub fn shapes(&self) -> impl Iterator<Item = (&str, &[usize])> {
         names_and_shapes(&self.parameters).chain(names_and_shapes(&self.buffers))
@@ -157,7 +177,7 @@ impl Scope<'_> {
         let ParamList { parameters, leaves, .. } = &mut *self.list;
         parameters.push(ParamSpec::new(format!("{}{name}", self.prefix), &shape, init));
         [(); N].map(|()| {
-            leaves.push(part.iter().product());
+            leaves.push(part.iter().fold(1, |count: usize, size| count.saturating_mul(*size)));
             Param { leaf: leaves.len() - 1, shape: part }
         })
     }
@@ -250,6 +270,15 @@ mod tests {
         }
         assert_eq!(weights.get("ones").unwrap().1, [1.0; 5]);
         assert_ne!(list.draw(2), weights);
+    }
+
+    #[test]
+    fn a_short_file_makes_no_large_network() {
+        for shape in [[1 << 20, 1 << 20], [usize::MAX, usize::MAX]] {
+            let ((), list) = ParamList::of(|mut params| _ = params.add("weight", shape, Init::Zeros));
+            let refusal = list.read(&[0; 100]).unwrap_err().to_string();
+            assert!(refusal.contains("100 bytes are too few"), "{refusal}");
+        }
     }
 
     #[test]

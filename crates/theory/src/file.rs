@@ -54,6 +54,9 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
     let layers = (0..).take_while(|k| header.info(&format!("enc.layers.{k}.norm1.weight")).is_some()).count();
     let noted = header.metadata().as_ref().and_then(|metadata| metadata.get(HEADS)?.parse().ok());
     let heads = heads.or(noted).unwrap_or(if d.is_multiple_of(2) { 2 } else { 1 });
+    if heads == 0 || !d.is_multiple_of(heads) {
+        return Err(bad(path, format!("has a width of {d}, which {heads} heads do not divide")));
+    }
     let embed = if width == d { Embed::Add } else { Embed::Concat };
     let config = EncoderConfig { n, d, layers, heads, ff, embed, same_init: false };
     // Memory is asked for by these sizes, so a file that is too short for them must not get that far.
@@ -62,7 +65,7 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
         return Err(bad(path, format!("is too short for an encoder of width {d}, {layers} layers and ff {ff}")));
     }
     let architecture = Architecture::Encoder(config.clone());
-    let weights = architecture.empty_weights()?.from_bytes(&bytes).map_err(|error| bad(path, error.to_string()))?;
+    let weights = architecture.read_weights(&bytes).map_err(|error| bad(path, error.to_string()))?;
     Ok((config, weights))
 }
 
@@ -71,7 +74,9 @@ pub fn load_run_encoder(architecture: &Architecture, path: &Path) -> Result<(Enc
     let Architecture::Encoder(config) = architecture else {
         return Err(bad(path, "belongs to another network; the bounds are about the paper's encoder".into()));
     };
-    Ok((config.clone(), architecture.empty_weights()?.load(path)?))
+    let bytes = std::fs::read(path).map_err(TheoryError::io("read", path))?;
+    let weights = architecture.read_weights(&bytes).map_err(|error| bad(path, error.to_string()))?;
+    Ok((config.clone(), weights))
 }
 
 /// The same encoder on shorter strings: only the first `n` positions of its table.

@@ -90,9 +90,9 @@ fn variable(file: &mut Bytes) -> FileResult<Variable> {
         // Up to 4 bytes stand in the tag itself, which a file of images or labels has no use for, save with 4 images or fewer.
         return Err(file.error(format!("the variable {name} has too few values to be images or labels")));
     }
-    let (length, padding) = (u64::from(length), u64::from(length.next_multiple_of(8) - length));
+    let length = u64::from(length);
     file.expect(length, "values")?;
-    Ok(Variable { name, sizes, stored: kind, length, padding })
+    Ok(Variable { name, sizes, stored: kind, length, padding: length.next_multiple_of(8) - length })
 }
 
 /// Type and bytes of an element of at most `longest` bytes; those of up to 4 may stand in the tag itself.

@@ -1,10 +1,12 @@
 //! Tokens by the `tokenizer.json` that lies beside a Hugging Face model.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
+use pudica_boolean::{caught, shortened};
 use tokenizers::utils::truncation::TruncationParams;
-use tokenizers::{EncodeInput, Tokenizer};
+use tokenizers::{EncodeInput, PostProcessor, PostProcessorWrapper, Tokenizer};
 
 use super::{PairEncoder, Pairs};
 use crate::{FileError, FileResult};
@@ -34,12 +36,22 @@ impl FileTokeniser {
             return Err(wrong(format!("a network of at most {longest} tokens has no room for texts")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        let tokenizer: Result<Tokenizer, _> = text.parse();
-        let mut tokenizer = tokenizer.map_err(|error| wrong(format!("is not a tokenizer.json: {error}")))?;
-        let side = tokenizer.get_truncation().map(|own| own.direction).unwrap_or_default();
-        let cut = TruncationParams { max_length: longest, direction: side, ..TruncationParams::default() };
-        tokenizer.with_truncation(Some(cut)).map_err(|error| wrong(error.to_string()))?;
-        tokenizer.with_padding(None);
+        let tokenizer = careful(|| -> tokenizers::Result<Tokenizer> {
+            let mut tokenizer: Tokenizer = text.parse()?;
+            let added =
+                |processor: &PostProcessorWrapper| processor.added_tokens(true).max(processor.added_tokens(false));
+            let added = tokenizer.get_post_processor().map_or(0, added);
+            if added >= longest {
+                return Err(format!("it adds {added} tokens to every text, and the network takes {longest}").into());
+            }
+            let side = tokenizer.get_truncation().map(|own| own.direction).unwrap_or_default();
+            let cut = TruncationParams { max_length: longest, direction: side, ..TruncationParams::default() };
+            tokenizer.with_truncation(Some(cut))?;
+            tokenizer.with_padding(None);
+            Ok(tokenizer)
+        });
+        let tokenizer =
+            tokenizer.map_err(|error| wrong(format!("is not a tokenizer.json that can be used: {error}")))?;
         Ok(Self { kind: Kind::File(Box::new(tokenizer)) })
     }
 
@@ -70,7 +82,56 @@ impl FileTokeniser {
                 return Ok(encoded.ids.concat());
             }
         };
-        let encoded = tokenizer.encode(input, true).map_err(|error| error.to_string())?;
+        let encoded = careful(|| tokenizer.encode(input, true))?;
         Ok(encoded.get_ids().to_vec())
+    }
+}
+
+/// Calls `tokenizers`, which panics at some files that it should refuse.
+fn careful<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    let sentence = |text: String| shortened(text.lines().next().unwrap_or_default(), 300);
+    caught(work).map_err(sentence)?.map_err(|error| sentence(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files at which `tokenizers` panics.
+    #[test]
+    fn what_the_library_should_refuse_is_refused() {
+        let with = |part: &str| {
+            format!(
+                r#"{{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+                "post_processor": null, "decoder": null, {part}
+                "model": {{"type": "WordLevel", "vocab": {{"a": 0, "b": 1}}, "unk_token": "a"}}}}"#
+            )
+        };
+        let added = r#"{"SpecialToken": {"id": "b", "type_id": 0}}, "#.repeat(9);
+        let template = |special: &str| {
+            with(&format!(
+                r#""post_processor": {{"type": "TemplateProcessing", "single": [{added}{{"Sequence": {{"id": "A", "type_id": 0}}}}],
+                "pair": [{{"Sequence": {{"id": "A", "type_id": 0}}}}, {{"Sequence": {{"id": "B", "type_id": 1}}}}], "special_tokens": {{{special}}}}},"#
+            ))
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        let open = |text: String| {
+            std::fs::write(&path, text).unwrap();
+            FileTokeniser::open(&path, 8)
+        };
+        assert_eq!(open(with("")).unwrap().encode("b", None).unwrap(), [1]);
+        for (text, part) in [
+            (with(r#""decoder": {"type" "#), "tokenizer.json"),
+            (with(r#""normalizer": {"type": "Precompiled"},"#), "precompiled_charsmap"),
+            (template(""), "tokenizer.json"),
+            (
+                template(r#""b": {"id": "b", "ids": [1], "tokens": ["b"]}"#),
+                "it adds 9 tokens to every text, and the network takes 8",
+            ),
+        ] {
+            let refusal = open(text).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refusal.contains(part) && !refusal.contains('\n'), "{part}: {refusal}");
+        }
     }
 }

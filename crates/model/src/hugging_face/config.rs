@@ -13,6 +13,9 @@ const LARGEST_FILE: u64 = 64 << 20;
 /// Sizes above are no network's; products of them would overflow.
 const LARGEST: u64 = 1 << 20;
 
+/// The most layers: the largest models there are have some 130.
+const MOST_LAYERS: usize = 1000;
+
 /// A JSON object of a file, whose entries are asked for by name.
 pub(super) struct Config {
     path: PathBuf,
@@ -67,6 +70,16 @@ impl Config {
             (Some(value), _) => value.as_u64().filter(|size| (1..=LARGEST).contains(size)),
         };
         Ok(size.ok_or_else(|| self.wrong(format!("\"{name}\" is not a number from 1 to {LARGEST}")))? as usize)
+    }
+
+    /// How many layers there are: each is built before the weights are compared with it.
+    pub(super) fn layers(&self, name: &str) -> ModelResult<usize> {
+        match self.size(name)? {
+            layers @ ..=MOST_LAYERS => Ok(layers),
+            layers => {
+                Err(self.wrong(format!("\"{name}\" is {layers}, and no network read here has more than {MOST_LAYERS}")))
+            }
+        }
     }
 
     /// A real number, or what holds where it is not there.

@@ -24,7 +24,7 @@ pub(super) fn vit(folder: &Path, config: &Config, choices: &Choices) -> ModelRes
         },
         patch: square(config, "patch_size", 16)?,
         dim: config.size("hidden_size")?,
-        depth: config.size("num_hidden_layers")?,
+        depth: config.layers("num_hidden_layers")?,
         heads: config.size("num_attention_heads")?,
         mlp: config.size("intermediate_size")?,
         style: VitStyle::HuggingFace { qkv_bias: config.flag_or("qkv_bias", true)? },

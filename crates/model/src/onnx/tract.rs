@@ -1,10 +1,9 @@
 //! The embedded engine, [`tract_onnx`]: pure Rust, one thread per plan, a plan for each shape of input.
 
-use std::cell::Cell;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use pudica_boolean::caught;
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
 use tract_onnx::pb::type_proto::Value as Type;
@@ -245,36 +244,16 @@ fn forget_names(graph: &mut GraphProto) {
     }
 }
 
-thread_local! {
-    /// Whether this thread is inside tract, whose panics are said in a sentence.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Calls tract, which panics on some graphs that it should refuse (an axis that is not there, a number where a tensor is due): a panic is an
 /// error like others here, and says nothing on the screen. What it may have left half done is thrown away.
 fn quietly<T>(work: impl FnOnce() -> TractResult<T>) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            if !INSIDE.get() {
-                before(panic);
-            }
-        }));
-    });
-    let outer = INSIDE.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    INSIDE.set(outer);
-    match result {
+    match caught(work) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => {
             let causes: Vec<String> = error.chain().map(|cause| cause.to_string()).collect();
             let (first, last) = (&causes[0], &causes[causes.len() - 1]);
             Err(one_line(&if causes.len() == 1 { first.clone() } else { format!("{first}: {last}") }))
         }
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            Err(format!("it gave up ({})", one_line(text.unwrap_or("without a reason"))))
-        }
+        Err(panic) => Err(format!("it gave up ({})", one_line(&panic))),
     }
 }

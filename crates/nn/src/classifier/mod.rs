@@ -72,7 +72,10 @@ pub trait Classifier: Clone {
 
     /// Weights and buffers from the bytes of [`Learner::to_bytes`]. All must be there, in their shapes, and nothing else.
     fn read_weights(&self, bytes: &[u8]) -> Result<(Weights, Weights), NnError> {
-        let (weights, buffers) = (self.empty_weights()?, self.initial_buffers());
+        self.check()?;
+        let params = self.params();
+        params.check_fits(bytes)?;
+        let (weights, buffers) = (params.empty(), params.initial_buffers());
         let stored = Stored::parse(bytes)?;
         stored.check_only(&[("", &weights), ("", &buffers)])?;
         Ok((stored.read("", &weights)?, stored.read("", &buffers)?))

@@ -162,6 +162,9 @@ pub(super) fn on_log(low: f64, high: f64) -> Option<(f64, f64)> {
 /// Round numbers (1, 2, 2.5, 5 times a power of ten) about `wanted` times between the ends.
 fn linear_ticks(low: f64, high: f64, wanted: f64) -> Vec<(f64, String)> {
     let rough = (high - low) / wanted;
+    if rough <= 0.0 || !rough.is_normal() {
+        return Vec::new(); // too near or too far for numbers
+    }
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|unit| unit * power).into_iter().find(|step| *step >= rough * 0.999);
     let step = step.unwrap_or(10.0 * power);
@@ -247,6 +250,19 @@ fn shortest(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_are_hardly_any_have_few_ticks_or_none() {
+        let tiny = f64::from_bits(1);
+        for values in
+            [[0.0, tiny], [-f64::MAX, f64::MAX], [f64::MAX, f64::MAX], [f64::MIN_POSITIVE, 3.0 * f64::MIN_POSITIVE]]
+        {
+            for axis in [Axis::linear(""), Axis::whole(""), Axis::fraction(""), Axis::log("")] {
+                let ruler = Ruler::new(&axis, values.into_iter(), 0.0, 100.0, 6.0);
+                assert!(ruler.ticks.len() < 20, "{values:?}: {} ticks", ruler.ticks.len());
+            }
+        }
+    }
 
     fn texts(ticks: Vec<(f64, String)>) -> Vec<String> {
         ticks.into_iter().map(|(_, text)| text).collect()

@@ -33,7 +33,7 @@ fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: 
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
     let plan =
         Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();
-    let claimed = SweepFolder::claim(folder, &plan, "test", &mut Vec::new()).unwrap();
+    let claimed = SweepFolder::claim(folder, &plan, &pudica_lab::Machine::default(), &mut Vec::new()).unwrap();
     let planned = |run: &pudica_lab::plan::PlannedRun| Planned {
         id: run.id.clone(),
         settings: run.settings.tree(),

@@ -34,7 +34,7 @@ use crate::kinds::{Configuration, Implied, Kind, SettingsOf};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::store::RunFolder;
-use crate::trained::Trained;
+use crate::trained::{Trained, check_sizes};
 use validate::LONGEST_TABLE;
 
 pub use config::{
@@ -245,6 +245,7 @@ pub fn config_of_run(folder: &RunFolder) -> Result<RunConfig> {
         let problem = "is not a run's folder: it has no config.json";
         Error::Folder { path: path.into(), problem: problem.into() }
     })?;
+    check_sizes(folder, &settings)?;
     settings.read().map_err(|error| Error::Folder {
         path: path.join("config.json"),
         problem: format!("is not a run's configuration, of a network that learns a Boolean function ({error})"),
@@ -265,6 +266,6 @@ pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
 fn trained(config: &RunConfig, weights: &Path) -> Result<Network> {
     let architecture = architecture(config);
     let bytes = plain::bytes(weights).map_err(Error::io("read", weights))?;
-    let weights = architecture.empty_weights()?.from_bytes(&bytes).map_err(|error| Error::damaged(weights, error))?;
+    let weights = architecture.read_weights(&bytes).map_err(|error| Error::damaged(weights, error))?;
     Ok(Network::new(&architecture, weights, &Device::cpu())?)
 }

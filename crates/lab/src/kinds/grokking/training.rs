@@ -80,7 +80,7 @@ impl Experiment for GrokkingExperiment {
 pub(super) fn trained(folder: &RunFolder) -> Result<Trained> {
     let config: GrokkingConfig = settings_of(folder)?;
     let network = config.network();
-    let weights = network.empty_weights()?.from_bytes(&weights_of(folder)?);
+    let weights = network.read_weights(&weights_of(folder)?);
     let weights = weights.map_err(|error| Error::damaged(&folder.weights_path(), error))?;
     Ok(Trained::Modular { network, weights })
 }

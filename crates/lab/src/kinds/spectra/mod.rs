@@ -82,7 +82,9 @@ impl SpectraConfig {
                 return Err(Error::setting(key, format!("must be from 1 to {most}, not {value}")));
             }
         }
-        let wrong = |key: &'static str| move |error: pudica_theory::TheoryError| Error::setting(key, error.to_string());
+        let wrong = |key: &'static str| {
+            move |error: pudica_theory::TheoryError| Error::setting(key, error.to_string().replace("--", ""))
+        };
         let mut network = Architecture::named(&self.architecture, self.dim).map_err(wrong("architecture"))?;
         if self.tokens > 0 && network.family != Family::Mlp {
             network = network.with_tokens(self.tokens).map_err(wrong("tokens"))?;

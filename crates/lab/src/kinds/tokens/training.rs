@@ -233,8 +233,13 @@ fn read_layer(bytes: &[u8]) -> Result<(TokenAttention, u64)> {
             _ => Err(wrong(format!("{name} is no matrix of f64"))),
         }
     };
-    let ((query, vocabulary, width), (key, ..), (value, ..), (head, length, _)) =
-        (read("query")?, read("key")?, read("value")?, read("head")?);
+    let (query, vocabulary, width) = read("query")?;
+    let (_, length, _) = read("head")?;
+    let sized = |name: &str, rows: usize| match read(name)? {
+        (values, found, columns) if (found, columns) == (rows, width) => Ok(values),
+        (_, found, columns) => Err(wrong(format!("{name} is {found} x {columns}, not {rows} x {width}"))),
+    };
+    let (key, value, head) = (sized("key", vocabulary)?, sized("value", vocabulary)?, sized("head", length)?);
     Ok((TokenAttention { vocabulary, length, width, query, key, value, head }, step))
 }
 
@@ -249,5 +254,12 @@ mod tests {
         assert_eq!(read_layer(&bytes).unwrap(), (layer, 17));
         assert!(read_layer(&bytes[..bytes.len() - 1]).is_err());
         assert!(read_layer(b"").is_err());
+        // Matrices that do not belong together.
+        let text = String::from_utf8_lossy(&bytes[8..400]);
+        let at = 8 + text.find("\"key\"").and_then(|key| Some(key + text[key..].find("[5,3]")?)).unwrap();
+        let mut other = bytes.clone();
+        other[at..at + 5].copy_from_slice(b"[3,5]");
+        let refusal = read_layer(&other).unwrap_err().to_string();
+        assert!(refusal.contains("key is 3 x 5, not 5 x 3"), "{refusal}");
     }
 }

@@ -66,6 +66,12 @@ impl ModularTransformer {
         Ok(self.build().1.empty())
     }
 
+    /// The weights in the bytes of a safetensors file.
+    pub fn read_weights(&self, bytes: &[u8]) -> Result<Weights, NnError> {
+        self.check()?;
+        self.build().1.read(bytes)
+    }
+
     /// The network's layers, and the list of their parameters.
     fn build(&self) -> (Layers, ParamList) {
         let Self { modulus, d, mlp, .. } = *self;
