@@ -342,7 +342,7 @@ impl RunFolder {
 
 /// The bytes of a file, none where there is no such file.
 fn read_or_empty(path: &Path) -> Result<Vec<u8>> {
-    match std::fs::read(path) {
+    match pudica_boolean::plain::bytes(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("read", path)(error)),
         read => Ok(read.unwrap_or_default()),
     }
