@@ -169,19 +169,15 @@ class Disk:
 
     def cut(self, names, data):
         """What may be found after a power cut. `names`: `now` (all names reached the disk), `synced` (only those of synced folders),
-        `made` (these, and all new folders). `data` of files that were written since their sync: `now`, `synced` (as at their last sync),
-        `empty`, `half`, or `zeros` (the length reached the disk, the bytes did not)."""
+        `made` (these, and all new folders). Of what was written to files since their sync, `data` is there: `now` (all), `synced` (nothing),
+        `half`, or `zeros` (the length reached the disk, the bytes did not)."""
         tree = {}
 
         def content(number):
-            now, synced = self.files[number]
-            if now == synced or data == "now":
-                return now
-            if data == "synced":
-                return synced or b""
-            if data == "zeros":
-                return (synced or b"")[: len(now)] + bytes(max(0, len(now) - len(synced or b"")))
-            return b"" if data == "empty" else now[: len(now) // 2]
+            now, synced = self.files[number][0], self.files[number][1] or b""
+            if data == "synced" or not now.startswith(synced):
+                return now if data == "now" else synced
+            return {"now": now, "half": now[: (len(now) + len(synced)) // 2], "zeros": synced.ljust(len(now), b"\0")}[data]
 
         def walk(folder):
             now, synced = self.folders[folder]
@@ -199,7 +195,7 @@ class Disk:
 
 
 # How a disk may be found: all names or only the synced ones, all data or only the synced.
-CUTS = [("now", "now"), ("now", "synced"), ("now", "empty"), ("now", "half"), ("now", "zeros"), ("synced", "synced"), ("made", "synced"), ("made", "now"),
+CUTS = [("now", "now"), ("now", "synced"), ("now", "half"), ("now", "zeros"), ("synced", "synced"), ("made", "synced"), ("made", "now"),
         ("made", "half")]
 
 

@@ -249,7 +249,7 @@ impl<'a> Running<'a> {
                         folder.check_data(&data)?;
                     }
                     folder.remove_checkpoint()?; // left behind by an interruption just after the summary
-                    summaries.insert(run.id.clone(), summary);
+                    summaries.insert(run.id.clone(), *summary);
                     continue;
                 }
                 Found::Damaged(_) if machine.repair => 0,
@@ -503,7 +503,7 @@ impl<'a> Running<'a> {
 
 /// How a run stands.
 enum Found {
-    Ended(RunSummary),
+    Ended(Box<RunSummary>),
     /// It is at this step.
     At(u64),
     Damaged(DamagedRun),
@@ -519,7 +519,7 @@ fn look(
 ) -> Result<Found> {
     let damaged = |damage| Ok(Found::Damaged(DamagedRun { record: RunRecord::of(run), damage }));
     match folder.state(plan.kind(), thorough)? {
-        OnDisk::Ended(_, summary) => return Ok(Found::Ended(*summary)),
+        OnDisk::Ended(_, summary) => return Ok(Found::Ended(summary)),
         OnDisk::Damaged(damage) => return damaged(damage),
         OnDisk::None | OnDisk::Begun(_) => {}
     }

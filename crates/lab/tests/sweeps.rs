@@ -197,7 +197,9 @@ fn an_error_in_one_run_saves_its_group() {
     let error = execute(&plan, folder.path(), 1, &trainer, &spoil, &Stop::new()).unwrap_err().to_string();
     assert!(error.contains("cannot write") && error.contains(&plan.runs[2].id), "{error}");
     let sweep = SweepFolder::open(folder.path()).unwrap();
-    for run in &plan.runs {
+    // Its own state is not saved: that counts on metrics which cannot be read.
+    assert!(sweep.run(&plan.runs[2].id).checkpoint().unwrap().is_none());
+    for run in plan.runs.iter().filter(|run| run.id != plan.runs[2].id) {
         let saved = String::from_utf8(sweep.run(&run.id).checkpoint().unwrap().expect("it is saved")).unwrap();
         let step: u64 = saved.split(' ').next().unwrap().parse().unwrap();
         assert!(step > 0 && step < 2000, "{saved}");
@@ -323,7 +325,7 @@ fn damaged_run_folders_are_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan(RECIPE, &["seed=0..2", "track.every=7"]);
     run(&plan, folder.path(), 1);
-    let (whole, id) = (numbers(folder.path()), &plan.runs[0].id);
+    let (whole, id) = (numbers(folder.path()), plan.runs[0].id.as_str());
     let own = folder.path().join("runs").join(id);
     let cut = |bytes: Vec<u8>| bytes[..bytes.len() / 2].to_vec();
     let swap = |from: &'static str, to: &'static str| {
@@ -333,11 +335,7 @@ fn damaged_run_folders_are_not_believed() {
             text.replacen(from, to, 1).into_bytes()
         }
     };
-    let other = plan.runs[1].id.clone();
-    let id_of_other = {
-        let id = id.clone();
-        move |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&id, &other).into_bytes()
-    };
+    let id_of_other = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(id, &plan.runs[1].id).into_bytes();
     type Harm<'a> = Box<dyn Fn(Vec<u8>) -> Vec<u8> + 'a>;
     let harms: [(&str, Harm, &str); 14] = [
         ("config.json", Box::new(swap("\"seed\": 0", "\"seed\": 70")), "config.json has the settings of a run"),
@@ -379,7 +377,7 @@ fn damaged_run_folders_are_not_believed() {
         assert_eq!((tally.converged, tally.damaged, tally.remaining), (1, 1, 0));
         assert_eq!(tally.damage, [sentence]);
         std::fs::write(&checkpoint, "left behind").unwrap();
-        assert_eq!(repair(&plan, folder.path()), [id.clone()], "only that one is made again");
+        assert_eq!(repair(&plan, folder.path()), [id], "only that one is made again");
         assert_eq!(numbers(folder.path()), whole);
         assert!(!checkpoint.exists());
     }
@@ -392,12 +390,12 @@ fn damaged_run_folders_are_not_believed() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, bytes).unwrap();
     assert_eq!(run(&plan, folder.path(), 1).damaged, 0);
-    assert_eq!(repair(&plan, folder.path()), [id.clone()]);
+    assert_eq!(repair(&plan, folder.path()), [id]);
     std::fs::remove_file(&weights).unwrap();
     assert_eq!(run(&plan, folder.path(), 1).damaged, 0, "weights may be deleted for their size");
-    assert_eq!(repair(&plan, folder.path()), [id.clone()]);
+    assert_eq!(repair(&plan, folder.path()), [id]);
     std::fs::remove_file(own.join("metrics.jsonl")).unwrap();
-    assert_eq!(repair(&plan, folder.path()), [id.clone()]);
+    assert_eq!(repair(&plan, folder.path()), [id]);
     assert_eq!(repair(&plan, folder.path()), [] as [String; 0], "all is well");
     assert_eq!(numbers(folder.path()), whole);
 
@@ -423,6 +421,44 @@ fn repair(plan: &Plan, folder: &Path) -> Vec<String> {
     let tally = execute_with(&Fake::default(), plan, folder, &machine, &note, &Stop::new()).unwrap();
     assert_eq!((tally.damaged, tally.remaining), (0, 0));
     made.into_inner().unwrap()
+}
+
+/// An interrupted run whose metrics have lost lines that it will not log again waits for a repair: otherwise its curve would have a gap.
+#[test]
+fn metrics_lost_before_a_checkpoint_are_named_and_repaired() {
+    let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &["seed=0", "train.steps=400", "track.every=5"]);
+    run(&plan, whole.path(), 1);
+    let own = folder.path().join("runs").join(&plan.runs[0].id);
+    let trainer = Fake { step_time: Duration::from_millis(1), ..Default::default() };
+    let stop = Stop::new();
+    let stop_soon = |event: &Event| {
+        if matches!(event, Event::Progress { step, .. } if *step > 20) {
+            stop.request();
+        }
+    };
+    execute(&plan, folder.path(), 1, &trainer, &stop_soon, &stop).unwrap();
+    let (metrics, checkpoint) = (own.join("metrics.jsonl"), own.join("checkpoint.safetensors"));
+    let (lines, state) = (std::fs::read(&metrics).unwrap(), std::fs::read(&checkpoint).unwrap());
+    assert!(lines.len() > 100);
+    for bytes in [&lines[..lines.len() / 2], b"", &[lines.as_slice(), b"{\"step\":"].concat()] {
+        std::fs::write(&metrics, bytes).unwrap();
+        std::fs::write(&checkpoint, &state).unwrap();
+        let (_, damaged) = SweepFolder::open(folder.path()).unwrap().read().unwrap();
+        if bytes.len() > lines.len() {
+            assert!(damaged.is_empty(), "what a crash leaves behind the lines is dropped");
+            assert_eq!(run(&plan, folder.path(), 1).damaged, 0);
+            break;
+        }
+        assert!(damaged[0].to_string().contains("metrics.jsonl has lost lines that were logged before"), "{damaged:?}");
+        assert_eq!(run(&plan, folder.path(), 1).damaged, 1);
+    }
+    assert_eq!(numbers(folder.path()), numbers(whole.path()));
+    std::fs::remove_file(own.join("summary.json")).unwrap();
+    std::fs::write(&metrics, b"").unwrap();
+    std::fs::write(&checkpoint, &state).unwrap();
+    assert_eq!(repair(&plan, folder.path()), [plan.runs[0].id.as_str()]);
+    assert_eq!(numbers(folder.path()), numbers(whole.path()));
 }
 
 /// An interrupted run whose state cannot be read waits for a repair; the others are made.

@@ -36,7 +36,7 @@ impl Running<'_> {
             let claim = Arc::new(claim);
             let folder = self.folder.run(&run.id).under(Arc::clone(&claim));
             let (summary, step) = match look(self.experiment, self.plan, run, &folder, self.machine.repair)? {
-                Found::Ended(summary) => (Some(summary), 0),
+                Found::Ended(summary) => (Some(*summary), 0),
                 Found::At(step) => (None, step),
                 Found::Damaged(damaged) if self.machine.repair => {
                     let (aside, damage) = (folder.set_aside()?, damaged.damage);

@@ -4,7 +4,7 @@
 //! by the run's id, which is their hash. Weights may be large, so only their size is looked at unless a thorough check is asked for.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,47 @@ fn with_digest(text: &str, digest: &str) -> String {
         _ => text.into(),
     }
 }
+
+/// The metrics that a checkpoint counts on, as noted behind it.
+pub(super) struct Logged {
+    /// So many bytes.
+    length: u64,
+    digest: String,
+}
+
+impl Logged {
+    /// Bytes of the note.
+    pub const SIZE: usize = MARK.len() + 8 + UNSEALED.len();
+
+    /// Of the whole lines of metrics: half a line, as a full disk leaves it, is dropped on resuming.
+    pub fn of(metrics: &[u8]) -> Logged {
+        let length = RunFolder::lines_of(metrics).map(|(_, line)| line.len()).sum();
+        Logged { length: length as u64, digest: digest(&metrics[..length]) }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        [MARK, &self.length.to_le_bytes(), self.digest.as_bytes()].concat()
+    }
+
+    /// The note behind a checkpoint; those of earlier programs have none.
+    pub fn at_the_end_of(checkpoint: &[u8]) -> Option<Logged> {
+        let (length, digest) =
+            checkpoint.last_chunk::<{ Logged::SIZE }>()?.strip_prefix(MARK)?.split_first_chunk::<8>()?;
+        Some(Logged { length: u64::from_le_bytes(*length), digest: std::str::from_utf8(digest).ok()?.into() })
+    }
+
+    /// The same without reading all of the file.
+    fn read(path: &Path) -> Option<Logged> {
+        let mut file = std::fs::File::open(path).ok()?;
+        file.seek(SeekFrom::End(-(Logged::SIZE as i64))).ok()?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end).ok()?;
+        Logged::at_the_end_of(&end)
+    }
+}
+
+/// Where the note begins.
+const MARK: &[u8] = b"\0metrics";
 
 /// What is wrong with a file of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +179,9 @@ impl RunFolder {
             Ok(found) => return damaged("config.json", format!("has the settings of a run {found}")),
             Err(error) => return damaged("config.json", format!("has settings that no run has ({error})")),
         }
-        let Some(bytes) = summary else { return Ok(State::Begun(settings)) };
+        let Some(bytes) = summary else {
+            return Ok(self.lost_metrics()?.map_or(State::Begun(settings), State::Damaged));
+        };
         let (text, summary) = match read_summary(&bytes) {
             Ok(read) => read,
             Err(problem) => return damaged("summary.json", problem),
@@ -158,6 +201,23 @@ impl RunFolder {
         Ok(damage.map_or(State::Ended(settings, Box::new(summary)), State::Damaged))
     }
 
+    /// What is wrong with the metrics of an unfinished run: those that its checkpoint counts on must be there, as it will not log them again.
+    fn lost_metrics(&self) -> Result<Option<Damage>> {
+        // In this order: meanwhile the run may go on, and the metrics grow.
+        let Some(logged) = Logged::read(&self.checkpoint_path()) else { return Ok(None) };
+        let bytes = match self.file("metrics.jsonl")? {
+            File::Damaged(damage) => return Ok(Some(damage)),
+            File::Bytes(bytes) => bytes,
+            File::None => Vec::new(),
+        };
+        let length = usize::try_from(logged.length).unwrap_or(usize::MAX);
+        if bytes.get(..length).is_some_and(|own| digest(own) == logged.digest) {
+            return Ok(None);
+        }
+        let problem = "has lost lines that were logged before the checkpoint".into();
+        Ok(Some(Damage { file: "metrics.jsonl", problem }))
+    }
+
     fn metrics_damage(&self, files: &Files) -> Result<Option<Damage>> {
         let bytes = match self.file("metrics.jsonl")? {
             File::Damaged(damage) => return Ok(Some(damage)),
@@ -167,7 +227,7 @@ impl RunFolder {
         if digest(&bytes) == files.metrics_digest {
             return Ok(None);
         }
-        let (lines, noted) = (RunFolder::lines_of(&bytes).len() as u64, files.metrics_lines);
+        let (lines, noted) = (RunFolder::lines_of(&bytes).count() as u64, files.metrics_lines);
         let problem = match lines < noted {
             true => format!("has {lines} of its {noted} lines"),
             false if files.metrics_digest.is_empty() => return Ok(None),

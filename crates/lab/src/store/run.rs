@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::atomic::{json_text, read_json};
-use super::check::{Files, digest, sealed};
+use super::check::{Files, Logged, digest, sealed};
 use super::{Claim, FORMAT, check_format};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -129,16 +129,18 @@ impl RunFolder {
 
     /// Puts a file into the folder, unless another process has taken the run over. That is looked at last, when the new file lies beside
     /// the old one: who takes a run over removes such files first, so that one who is frozen at whatever moment replaces nothing.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+    fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<()> {
         let last_look = || self.check_claim().map_err(io::Error::other);
-        write_atomically_if(path, |file| file.write_all(bytes), last_look).map_err(|error| match self.check_claim() {
+        let written =
+            write_atomically_if(path, |file| parts.iter().try_for_each(|part| file.write_all(part)), last_look);
+        written.map_err(|error| match self.check_claim() {
             Err(taken_over) => taken_over,
             Ok(()) => Error::io("write", path)(error),
         })
     }
 
     fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<()> {
-        self.write(path, json_text(path, value)?.as_bytes())
+        self.write(path, &[json_text(path, value)?.as_bytes()])
     }
 
     /// Where it is.
@@ -227,20 +229,16 @@ impl RunFolder {
     /// Stores the outcome, and what the other files are now; the checkpoint is no longer needed then.
     pub fn finish(&self, summary: &RunSummary) -> Result<()> {
         self.sync_metrics()?;
-        let read = |path: &Path| match std::fs::read(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("read", path)(error)),
-            read => Ok(read.unwrap_or_default()),
-        };
-        let (metrics, weights) = (read(&self.metrics_path())?, read(&self.weights_path())?);
+        let (metrics, weights) = (read_or_empty(&self.metrics_path())?, read_or_empty(&self.weights_path())?);
         let files = Files {
-            metrics_lines: RunFolder::lines_of(&metrics).len() as u64,
+            metrics_lines: RunFolder::lines_of(&metrics).count() as u64,
             weights_bytes: weights.len() as u64,
             metrics_digest: digest(&metrics),
             weights_digest: digest(&weights),
             ..Files::default()
         };
         let path = self.summary_path();
-        self.write(&path, sealed(&path, summary, files)?.as_bytes())?;
+        self.write(&path, &[sealed(&path, summary, files)?.as_bytes()])?;
         self.remove_checkpoint()
     }
 
@@ -262,7 +260,7 @@ impl RunFolder {
 
     /// Stores the trained network.
     pub fn save_weights(&self, bytes: &[u8]) -> Result<()> {
-        self.write(&self.weights_path(), bytes)
+        self.write(&self.weights_path(), &[bytes])
     }
 
     /// Path of the checkpoint.
@@ -274,16 +272,20 @@ impl RunFolder {
     pub fn checkpoint(&self) -> Result<Option<Vec<u8>>> {
         let path = self.checkpoint_path();
         match pudica_boolean::plain::bytes(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
+            Ok(mut bytes) => {
+                bytes.truncate(bytes.len() - Logged::at_the_end_of(&bytes).map_or(0, |_| Logged::SIZE));
+                Ok(Some(bytes))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", &path)(error)),
         }
     }
 
-    /// Replaces the checkpoint. All metrics logged so far reach the disk first.
+    /// Replaces the checkpoint. All metrics logged so far reach the disk first, and behind the checkpoint stands what they are.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<()> {
         self.sync_metrics()?;
-        self.write(&self.checkpoint_path(), bytes)
+        let logged = Logged::of(&read_or_empty(&self.metrics_path())?);
+        self.write(&self.checkpoint_path(), &[bytes, &logged.bytes()])
     }
 
     /// Sees to it that all metrics logged so far are on the disk: what is written next counts on them.
@@ -313,31 +315,36 @@ impl RunFolder {
 
     /// The logged lines, in order. A last line cut off by a crash is left out.
     pub fn metrics(&self) -> Result<Vec<Map<String, Value>>> {
-        let path = self.metrics_path();
-        match pudica_boolean::plain::bytes(&path) {
-            Ok(bytes) => Ok(RunFolder::lines_of(&bytes)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(Error::io("read", &path)(error)),
-        }
+        let bytes = read_or_empty(&self.metrics_path())?;
+        Ok(RunFolder::lines_of(&bytes).map(|(line, _)| line).collect())
     }
 
-    /// The lines of metrics up to the first that is not whole: only a line break ends one.
-    pub(super) fn lines_of(bytes: &[u8]) -> Vec<Map<String, Value>> {
-        let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-        whole.map_while(|line| serde_json::from_slice(line).ok()).collect()
+    /// The lines of metrics up to the first that is not whole, each also as it is written: only a line break ends one.
+    pub(super) fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (Map<String, Value>, &[u8])> {
+        let whole = bytes.split_inclusive(|byte| *byte == b'\n').take_while(|line| line.ends_with(b"\n"));
+        whole.map_while(|line| Some((serde_json::from_slice(line).ok()?, line)))
     }
 
     /// Drops what was logged after `step`, which a resumed run logs again; returns the lines kept.
     pub fn rewind_metrics(&self, step: u64) -> Result<Vec<Map<String, Value>>> {
-        let mut kept = self.metrics()?;
-        kept.retain(|line| line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step));
-        let mut text = String::new();
-        for line in &kept {
-            text += &Value::Object(line.clone()).to_string();
-            text.push('\n');
+        let bytes = read_or_empty(&self.metrics_path())?;
+        let (mut lines, mut text) = (Vec::new(), Vec::new());
+        for (line, own) in RunFolder::lines_of(&bytes) {
+            if line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step) {
+                lines.push(line);
+                text.push(own);
+            }
         }
-        self.write(&self.metrics_path(), text.as_bytes())?;
-        Ok(kept)
+        self.write(&self.metrics_path(), &text)?;
+        Ok(lines)
+    }
+}
+
+/// The bytes of a file, none where there is no such file.
+fn read_or_empty(path: &Path) -> Result<Vec<u8>> {
+    match pudica_boolean::plain::bytes(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("read", path)(error)),
+        read => Ok(read.unwrap_or_default()),
     }
 }
 
