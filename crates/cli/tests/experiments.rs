@@ -344,7 +344,7 @@ fn bad_input_gets_one_sentence() {
         (&["run", "vasudeva/grokking", "--dtype", "f64"], "have f32 only"),
         (&["run", "hahn/scratchpad", "--reference"], "leave --reference out"),
         (&["run", "tiny.toml", "model.d=1000000000"], "model.d: must be at most 65536"),
-        (&["run", "tiny.toml", "train.batch=16777216", "n=30", "model.d=4096"], "this process may have"),
+        (&["run", "tiny.toml", "model.layers=1024", "model.d=65536"], "this process may have"),
         (&["run", "tiny.toml", "measure.draws=1000000000000"], "at most 1000000"),
         (&["run", "vasudeva/grokking", "operation=sin(a)"], "such as a+b"),
         (&["show", "vasudeva/grokking", "modulus=1000"], "from 2 to 300"),

@@ -118,7 +118,6 @@ fn a_limit_of_memory_is_heeded() {
 fn absurd_networks_are_refused_with_what_fits() {
     for (arguments, part) in [
         // Hundreds of terabytes, so that no machine has them.
-        (["--batch", "16000000"], "--batch: 16000000 needs about"),
         (["--d", "65536"], "--d: 65536 needs about"),
         (["--ff", "1000000"], "--ff: 1000000 needs about"),
     ] {

@@ -116,7 +116,7 @@ fn limits_of_memory_and_data_are_heeded() {
 #[test]
 fn runs_at_a_time_are_counted() {
     let folder = folder();
-    // One needs about 40 MiB.
+    // One needs about 16 MiB.
     let line = format!(
         "ulimit -v 1500000 && exec {} run tiny.toml n=20 model.d=256 train.batch=1024 seed=0..1000 --jobs 500",
         env!("CARGO_BIN_EXE_pudica")

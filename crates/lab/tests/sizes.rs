@@ -138,7 +138,7 @@ fn what_cannot_fit_is_told_with_both_numbers() {
     for (recipe, overrides, key) in [
         (&boolean, &["model.d=65536", "model.layers=1024"][..], "model."),
         (&boolean, &["model.ff=1048576", "model.d=8192", "model.layers=1024"], "model."),
-        (&boolean, &["train.batch=16777216", "model.d=16384", "model.layers=64"], "train.batch"),
+        (&boolean, &["model.kind=lstm", "train.batch=16777216", "model.d=1024"], "train.batch"),
         (&boolean, &["train.set_size=10000000000000"], "train.set_size"),
         (&boolean, &["measure.set_size=10000000000000"], "measure.set_size"),
         (&boolean, &["measure.sensitivity_samples=10000000000000"], "measure.sensitivity_samples"),

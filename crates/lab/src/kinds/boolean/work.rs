@@ -77,7 +77,8 @@ fn of_lengths(config: &RunConfig) -> f64 {
     config.eval_lengths().unwrap_or_default().into_iter().map(at).sum()
 }
 
-/// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, and the activations of one batch.
+/// Bytes that a run needs at least on the CPU: weights with gradients, moments and noise, the activations of one batch, and strings. It must
+/// stay below what runs really take, or runs that work are refused (`bench/memory` compares the two).
 pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     let size = if dtype == "f64" { 8.0 } else { 4.0 };
     let (n, d, ff, layers) = (config.n as f64, config.model.d as f64, config.ff() as f64, config.model.layers as f64);
@@ -86,18 +87,22 @@ pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
             ((config.positions() as f64 + 2.0) * d, 4.0 * d * d + 2.0 * d * ff, d + ff)
         }
         ModelKind::Mlp => (n * d, d * d, d / n), // one vector for all bits
-        ModelKind::Lstm => (2.0 * d, 8.0 * d * d, 10.0 * d),
-        ModelKind::Gru => (2.0 * d, 6.0 * d * d, 8.0 * d),
-        ModelKind::Ssm => (2.0 * d, 3.0 * d * d + 2.0 * d * ff, 5.0 * d + ff),
+        ModelKind::Lstm => (2.0 * d, 8.0 * d * d, 5.0 * d),
+        ModelKind::Gru => (2.0 * d, 6.0 * d * d, 4.0 * d),
+        ModelKind::Ssm => (2.0 * d, 3.0 * d * d + 2.0 * d * ff, 2.0 * d + ff),
     };
+    // The fast lane goes through a batch in blocks, and keeps its strings twice, sorted and with what is known of each.
+    let fast = fast_encoder(config).is_some();
+    let (per_token, per_string) = if fast { (0.0, n + 100.0) } else { (per_token, 0.0) };
     let weights = layers * of_layer + table;
     let strings = (config.train.batch as f64).min(cube(config));
     let activations = strings * n * per_token * layers;
+    let sorted = strings * per_string;
     // Strings are kept a byte per bit, with their labels: a batch, sets, and those that sensitivity is sampled on.
     let sampled = if n > LARGEST_EXACT as f64 { config.measure.sensitivity_samples } else { 0 };
     let kept = [config.train.batch, config.train.set_size, config.measure.set_size, sampled];
     let kept: f64 = kept.iter().map(|strings| *strings as f64 * (n + 4.0)).sum();
-    size * (5.0 * weights + activations) + kept
+    size * (5.0 * weights + activations) + kept + sorted
 }
 
 /// Strings in all.
