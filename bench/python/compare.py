@@ -1,8 +1,9 @@
 """Patch sensitivity of a ResNet in torch: `pudica.measure` beside the loop that one would write by hand. Both touch every patch of 4 x 4 pixels of every
 image with N(0, 1) noise, ask the network in batches of the same size, and count changed labels, with a standard error over images. Prints both times of every
-round, and the median ratio of loop to pudica (above 1: pudica is faster)."""
+round, their medians, and the median ratio of loop to pudica (above 1: pudica is faster)."""
 
 import argparse
+import platform
 import statistics
 import sys
 import time
@@ -93,7 +94,7 @@ def main():
 
     for work in (ours, loop):  # warm
         timed(work, 99)
-    ratios, cpu_ratios = [], []
+    ratios, cpu_ratios, times = [], [], []
     for round in range(chosen.rounds):
         pair = [(ours, "pudica"), (loop, "by hand")]
         found = {}
@@ -102,11 +103,16 @@ def main():
         (own, own_cpu, (mean, error)), (other, other_cpu, (other_mean, other_error)) = found["pudica"], found["by hand"]
         ratios.append(other / own)
         cpu_ratios.append(other_cpu / own_cpu)
+        times.append((own, other))
         print(f"round {round}: pudica {own:.3f} s ({mean:.4f} ± {error:.4f}), by hand {other:.3f} s ({other_mean:.4f} ± {other_error:.4f}), ratio {other / own:.3f}")
         if abs(mean - other_mean) > 6 * np.hypot(error, other_error) + 1e-9:
             sys.exit("the two do not measure the same")
     where = torch.cuda.get_device_name() if chosen.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
-    print(f"{where}, batch {chosen.batch}: by hand / pudica = {statistics.median(ratios):.3f} (median of {chosen.rounds}; CPU time {statistics.median(cpu_ratios):.3f})")
+    evaluations = chosen.images * (64 * chosen.draws + 1)
+    own, other = (statistics.median(side) * 1e6 / evaluations for side in zip(*times))
+    print(f"Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, pudica {pu.__version__}; {where}; batch {chosen.batch}")
+    print(f"medians of {chosen.rounds} rounds: pudica {own:.1f} µs per evaluation, by hand {other:.1f} µs")
+    print(f"by hand / pudica = {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}; CPU time {statistics.median(cpu_ratios):.3f})")
 
 
 main()

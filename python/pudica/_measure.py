@@ -125,6 +125,7 @@ def measure(
         "label": label,
         "normalisation": _normalisation(normalise),
         "command": _command(models, given, nudges, responses, precision, seed),
+        "temporary": out is None,
     }
     temporary = None
     if out is None:

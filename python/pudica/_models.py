@@ -42,8 +42,16 @@ class Adapter:
         except Exception:  # whatever cannot be pickled says so in its own way
             return _digest(os.urandom(16).hex())
 
-    def __call__(self, batch: Any, rows: int) -> Scores:
-        return scores_of(self.answer(batch), rows, self.name)
+    #: Whether `begin` comes back before the scores are there, so that the next batch may be begun before `finish`.
+    asynchronous = False
+
+    def begin(self, batch: Any) -> Any:
+        """Asks about a batch."""
+        return self.answer(batch)
+
+    def finish(self, begun: Any, rows: int) -> Scores:
+        """The scores of a batch of `rows` inputs that was begun."""
+        return scores_of(begun, rows, self.name)
 
     def answer(self, batch: Any) -> Any:
         return self.model(batch)
@@ -96,14 +104,23 @@ class Module(Adapter):
         self.dtype = floating[0] if floating else torch.float32
         self.parameters = sum(weight.numel() for weight in weights)
         self.runtime = f"torch {torch.__version__}"
+        self.asynchronous = self.device.type == "cuda"
         super().__init__(model, name, outputs, batch, signs, identity)
 
     def identity(self) -> str:
         all = hashlib.sha256(repr(self.model).encode())
-        for name, weight in self.model.state_dict().items():
+        gpu = self.device if self.asynchronous else None
+        # All copies are asked for before the first is waited for.
+        copied = {
+            name: weight.detach().to("cpu", non_blocking=weight.device == gpu) if hasattr(weight, "detach") else weight
+            for name, weight in self.model.state_dict().items()
+        }
+        if gpu is not None:
+            self.torch.cuda.synchronize(gpu)
+        for name, weight in copied.items():
             all.update(name.encode())
             if hasattr(weight, "detach"):
-                plain = weight.detach().cpu().contiguous().reshape(-1)
+                plain = weight.contiguous().reshape(-1)
                 all.update(plain.view(self.torch.uint8).numpy().data)
             else:
                 all.update(repr(weight).encode())
@@ -115,11 +132,34 @@ class Module(Adapter):
             if isinstance(batch, np.ndarray):
                 given = torch.from_numpy(batch)
                 if self.device.type == "cuda":
-                    given = given.pin_memory().to(self.device, non_blocking=True)
+                    given = (given if given.is_pinned() else given.pin_memory()).to(self.device, non_blocking=True)
                 elif self.device.type != "cpu":
                     given = given.to(self.device)
                 batch = given.to(self.dtype) if given.is_floating_point() else given
             return self.model(batch)
+
+    def room(self, shape: list[int]) -> Any:
+        """An array that the GPU reads by itself, while others are computed."""
+        return self.torch.empty(shape, pin_memory=True).numpy()
+
+    def begin(self, batch: Any) -> Any:
+        answer = self.answer(batch)
+        if not self.asynchronous:
+            return answer
+        answer = getattr(answer, "logits", answer)
+        if not getattr(answer, "is_cuda", False):
+            return answer, None
+        with self.torch.inference_mode():
+            copied = answer.to("cpu", non_blocking=True)
+        return copied, self.torch.cuda.current_stream(answer.device).record_event()
+
+    def finish(self, begun: Any, rows: int) -> Scores:
+        if not self.asynchronous:
+            return super().finish(begun, rows)
+        answer, copied = begun
+        if copied is not None:
+            copied.synchronize()
+        return super().finish(answer, rows)
 
     @contextmanager
     def measuring(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
 //! What went wrong, as exceptions, in the words of Python.
 
 use pudica_measure::MeasureError;
-use pyo3::PyErr;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use pyo3::prelude::*;
 
 /// Options of the command that are parameters here.
 const PARAMETERS: [&str; 16] = [
@@ -45,4 +45,15 @@ pub fn measure_error(error: &MeasureError) -> PyErr {
         MeasureError::Lab(pudica_lab::Error::Io { .. }) => PyOSError::new_err(error.to_string()),
         error => value_error(error),
     }
+}
+
+/// A model's own exception, with where it came: a note (`__notes__`, which Python 3.11 and later print) and the number of the input (`pudica_input`).
+pub fn located(py: Python<'_>, error: PyErr, problem: Option<String>, input: Option<usize>) -> PyErr {
+    let Some(problem) = problem.filter(|_| error.is_instance_of::<PyException>(py)) else { return error };
+    let value = error.value(py);
+    if value.call_method1("add_note", (&problem,)).is_err() {
+        let _ = value.setattr("__notes__", vec![problem]); // before 3.11
+    }
+    let _ = value.setattr("pudica_input", input); // some classes have no room for it
+    error
 }

@@ -1,6 +1,7 @@
 //! `pudica._pudica`: what the Python package `pudica` stands on. Its Python half (`python/pudica`) has the words for users; here arrays come
 //! in and go out, and the interpreter is released while Rust works.
 
+mod batch;
 mod boolean;
 mod errors;
 mod measure;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use numpy::PyReadonlyArray1;
+use pudica_boolean::atomic::without_syncing;
 use pudica_boolean::npy::Type;
 use pudica_lab::{Event, Observer, Stop};
 use pudica_measure::nudges::{NudgeRequest, Setting, default_nudge};
@@ -14,7 +15,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::errors::{measure_error, value_error};
+use crate::errors::{located, measure_error, value_error};
 use crate::model::{PythonModel, Raised};
 
 /// What a model is asked about.
@@ -47,6 +48,8 @@ pub struct Options {
     label: Option<String>,
     normalisation: Option<(Vec<f32>, Vec<f32>)>,
     command: String,
+    /// Whether the folder ends with this process.
+    temporary: bool,
 }
 
 /// Measures into a folder. `progress` hears what is at work, how much is done and how many seconds are left.
@@ -126,13 +129,14 @@ pub fn measure(
         program: pudica::PROGRAM.into(),
     };
     let listener = Listener { progress, last: Mutex::new(None), raised: raised.clone(), stop: stop.clone() };
-    let found = py.detach(|| pudica_measure::measure(&mut question, &folder, &listener, &stop));
-    let problem = match &found {
-        Ok(finding) => finding.summary.problem.clone(),
-        Err(error) => Some(error.to_string()),
+    let mut work = || pudica_measure::measure(&mut question, &folder, &listener, &stop);
+    let found = py.detach(|| if options.temporary { without_syncing(work) } else { work() });
+    let (problem, input) = match &found {
+        Ok(finding) => (finding.summary.problem.clone(), finding.failed_at),
+        Err(error) => (Some(error.to_string()), error.input()),
     };
     match (raised.take(), found, problem) {
-        (Some(error), _, problem) => Err(with_note(py, error, problem)),
+        (Some(error), _, problem) => Err(located(py, error, problem, input)),
         (None, Err(error), _) => Err(measure_error(&error)),
         (None, Ok(finding), _) if finding.stopped => Err(PyKeyboardInterrupt::new_err(())),
         (None, Ok(_), Some(problem)) => Err(value_error(problem)),
@@ -167,16 +171,6 @@ fn read(
         Inputs::Texts(_, texts) => Held::Texts(texts),
     };
     py.detach(|| InputSet::of(held, labels, request, takes)).map_err(|error| measure_error(&error))
-}
-
-/// A model's own exception, with where it came as a note (`__notes__`, which Python 3.11 and later print).
-fn with_note(py: Python<'_>, error: PyErr, problem: Option<String>) -> PyErr {
-    let Some(problem) = problem.filter(|_| !error.is_instance_of::<PyKeyboardInterrupt>(py)) else { return error };
-    let value = error.value(py);
-    if value.call_method1("add_note", (&problem,)).is_err() {
-        let _ = value.setattr("__notes__", vec![problem]); // before 3.11
-    }
-    error
 }
 
 /// Tells Python how far the work is, and hears of Ctrl-C.

@@ -1,15 +1,18 @@
-//! A Python callable as a model: asked from the thread that called, with the interpreter held only then.
+//! A Python callable as a model: asked from the thread that called, with the interpreter held only then. Batches are made and laid out on
+//! another thread meanwhile, and a GPU has the next one before the answer to the last is looked at.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArray2};
+use numpy::PyReadonlyArray2;
 use pudica_lab::Stop;
 use pudica_measure::InputSet;
-use pudica_model::{About, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Scores, Takes};
+use pudica_model::{About, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Scores, Takes, make_ahead};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::errors::{measure_error, value_error};
+use crate::batch::{Batch, Room, Rooms};
+use crate::errors::{located, measure_error, value_error};
 
 /// The first exception that Python raised while Rust was asking.
 #[derive(Clone, Default)]
@@ -34,8 +37,30 @@ pub struct PythonModel {
     batch: usize,
     normalisation: Option<Normalisation>,
     signs: bool,
+    /// Whether it computes elsewhere, so that it can be asked before the last answer is there.
+    asynchronous: bool,
+    /// Where batches for such a device are laid out.
+    rooms: Rooms,
     raised: Raised,
     stop: Stop,
+}
+
+/// A batch before Python sees it: its inputs, and those that are alike laid out as one array each.
+struct Made {
+    inputs: Vec<Input>,
+    parts: Vec<(Range<usize>, Batch)>,
+}
+
+/// A batch that Python was asked about.
+struct Begun {
+    inputs: Vec<Input>,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    range: Range<usize>,
+    room: Option<Room>,
+    begun: PyResult<Py<PyAny>>,
 }
 
 impl PythonModel {
@@ -70,6 +95,8 @@ impl PythonModel {
             batch: adapter.getattr("batch")?.extract::<usize>()?.max(1),
             normalisation,
             signs: adapter.getattr("signs")?.extract()?,
+            asynchronous: adapter.getattr("asynchronous")?.extract()?,
+            rooms: Rooms::default(),
             raised: raised.clone(),
             stop: stop.clone(),
         };
@@ -77,7 +104,12 @@ impl PythonModel {
         let first = (0..count).map(|index| inputs.read(index).map(|labelled| labelled.input));
         let first: Vec<Input> = first.collect::<Result<_, _>>().map_err(|error| measure_error(&error))?;
         let alike = first.chunk_by(Input::is_alike).next().unwrap_or(&[]);
-        model.about.classes = model.ask(adapter.py(), alike)?.classes;
+        let py = adapter.py();
+        let begun = model.asked(py, alike).map_err(|error| {
+            let (at, problem) = model.blamed(py, &error, alike);
+            located(py, error, Some(format!("{problem} (at the untouched input {at})")), Some(at))
+        })?;
+        model.about.classes = model.finish(&begun, alike.len())?.classes;
         if !model.about.class_names.is_empty() && model.about.class_names.len() != model.about.classes {
             let (names, classes) = (model.about.class_names.len(), model.about.classes);
             return Err(value_error(format!("{}: {names} class names for {classes} scores", model.about.name)));
@@ -85,80 +117,106 @@ impl PythonModel {
         Ok(model)
     }
 
-    /// The scores of inputs of one kind and shape.
-    fn ask(&self, py: Python<'_>, inputs: &[Input]) -> PyResult<Scores> {
-        let batch = self.array(py, inputs)?;
-        let scores = self.adapter.bind(py).call1((batch, inputs.len()))?;
+    /// Asks about inputs of one kind and shape, in memory of their own.
+    fn asked<'py>(&self, py: Python<'py>, inputs: &[Input]) -> PyResult<Bound<'py, PyAny>> {
+        let batch = Batch::of(inputs, self.normalisation.as_ref(), self.signs, None);
+        self.adapter.bind(py).call_method1("begin", (batch.into_array(py)?,))
+    }
+
+    /// The scores of inputs that were asked about.
+    fn finish(&self, begun: &Bound<'_, PyAny>, rows: usize) -> PyResult<Scores> {
+        let scores = self.adapter.bind(begun.py()).call_method1("finish", (begun, rows))?;
         let scores: PyReadonlyArray2<'_, f32> = scores.extract()?;
         let classes = scores.as_array().ncols();
         Ok(Scores { classes, values: scores.as_slice().map_err(value_error)?.to_vec() })
     }
 
-    /// A batch as Python takes it: an array [batch, ...] of float32 (tokens: int64), or a list of texts.
-    fn array<'py>(&self, py: Python<'py>, inputs: &[Input]) -> PyResult<Bound<'py, PyAny>> {
-        let rows = inputs.len();
-        let floats = |shape: Vec<usize>, values: Vec<f32>| Ok(values.into_pyarray(py).reshape(shape)?.into_any());
-        match &inputs[0] {
-            Input::Image(first) => {
-                let mut values = Vec::with_capacity(rows * first.values.len());
-                for input in inputs {
-                    let Input::Image(image) = input else { continue };
-                    match &self.normalisation {
-                        Some(normalisation) => values.extend(normalisation.apply(image)),
-                        None => values.extend_from_slice(&image.values),
-                    }
-                }
-                let [channels, height, width] = first.shape;
-                floats(vec![rows, channels, height, width], values)
+    /// Lays a batch out, without the interpreter.
+    fn made(&self, inputs: Vec<Input>) -> Made {
+        let mut parts = Vec::new();
+        let mut before = 0;
+        for part in inputs.chunk_by(Input::is_alike).flat_map(|alike| alike.chunks(self.batch)) {
+            let batch = Batch::of(part, self.normalisation.as_ref(), self.signs, Some(&self.rooms));
+            parts.push((before..before + part.len(), batch));
+            before += part.len();
+        }
+        Made { inputs, parts }
+    }
+
+    /// Asks about a batch; what it answers may not be there yet.
+    fn begin(&self, made: Made) -> Begun {
+        let Made { inputs, parts } = made;
+        let begin = |py: Python<'_>, batch: Batch| {
+            py.check_signals()?;
+            let adapter = self.adapter.bind(py);
+            if self.asynchronous {
+                self.rooms.provide(&batch, |shape| adapter.call_method1("room", (shape,)))?;
             }
-            Input::Row(first) => {
-                let values = inputs.iter().flat_map(|input| if let Input::Row(row) = input { &row[..] } else { &[] });
-                floats(vec![rows, first.len()], values.copied().collect())
-            }
-            Input::Bits(first) => {
-                let value = |bit: &u8| if self.signs { 2.0 * f32::from(*bit) - 1.0 } else { f32::from(*bit) };
-                let bits = inputs.iter().flat_map(|input| if let Input::Bits(bits) = input { &bits[..] } else { &[] });
-                floats(vec![rows, first.len()], bits.map(value).collect())
-            }
-            Input::Tokens(first) => {
-                let ids =
-                    |input: &Input| if let Input::Tokens(sequence) = input { sequence.ids.clone() } else { vec![] };
-                let values: Vec<i64> = inputs.iter().flat_map(ids).map(i64::from).collect();
-                let array: Bound<'py, PyArrayDyn<i64>> =
-                    values.into_pyarray(py).reshape(vec![rows, first.ids.len()])?;
-                Ok(array.into_any())
-            }
-            Input::Text(_, None) => {
-                let text = |input: &Input| if let Input::Text(text, _) = input { text.clone() } else { String::new() };
-                Ok(inputs.iter().map(text).collect::<Vec<_>>().into_pyobject(py)?.into_any())
-            }
-            Input::Text(..) => {
-                let pair = |input: &Input| match input {
-                    Input::Text(one, other) => (one.clone(), other.clone().unwrap_or_default()),
-                    _ => Default::default(),
+            let room = batch.room(py);
+            Ok((room, adapter.call_method1("begin", (batch.into_array(py)?,))?.unbind()))
+        };
+        let mut asked = Vec::with_capacity(parts.len());
+        Python::attach(|py| {
+            for (range, batch) in parts {
+                let (room, begun) = match begin(py, batch) {
+                    Ok((room, begun)) => (room, Ok(begun)),
+                    Err(error) => (None, Err(error)),
                 };
-                Ok(inputs.iter().map(pair).collect::<Vec<_>>().into_pyobject(py)?.into_any())
+                let is_over = begun.is_err();
+                asked.push(Part { range, room, begun });
+                if is_over {
+                    break;
+                }
             }
+        });
+        Begun { inputs, parts: asked }
+    }
+
+    /// What it answered.
+    fn end(&self, begun: Begun) -> ModelResult<Scores> {
+        let Begun { inputs, parts } = begun;
+        let classes = self.about.classes;
+        let mut values = Vec::with_capacity(inputs.len() * classes);
+        for Part { range, room, begun } in parts {
+            let scores = Python::attach(|py| {
+                let found = begun.and_then(|begun| self.finish(begun.bind(py), range.len()));
+                found.map_err(|error| self.failed(py, error, &inputs[range.clone()], range.start))
+            })?;
+            self.rooms.give_back(room);
+            if scores.classes != classes {
+                let (name, found) = (&self.about.name, scores.classes);
+                let problem = format!("{name} gave {found} scores per input, and {classes} before");
+                return Err(ModelError::AtInput { at: range.start, problem });
+            }
+            values.extend(scores.values);
+        }
+        Ok(Scores { classes, values })
+    }
+
+    /// Which of these inputs an exception was raised at, and what there is to say.
+    fn blamed(&self, py: Python<'_>, error: &PyErr, inputs: &[Input]) -> (usize, String) {
+        let kind = error.get_type(py).name().map_or_else(|_| "an exception".into(), |name| name.to_string());
+        let name = &self.about.name;
+        // Asked one by one, the first that fails tells.
+        let alone = |input: &Input| {
+            let begun = self.asked(py, std::slice::from_ref(input));
+            begun.and_then(|begun| self.finish(&begun, 1)).is_err()
+        };
+        let is_interrupt = !error.is_instance_of::<PyException>(py);
+        match if inputs.len() == 1 || is_interrupt { Some(0) } else { inputs.iter().position(alone) } {
+            Some(at) => (at, format!("{name} raised {kind}")),
+            None => (0, format!("{name} raised {kind} in a batch of {}, none of which fails alone", inputs.len())),
         }
     }
 
     /// What an exception means for the measurement; `inputs` are those it was raised at, after `before` others.
     fn failed(&self, py: Python<'_>, error: PyErr, inputs: &[Input], before: usize) -> ModelError {
-        let is_interrupt = !error.is_instance_of::<PyException>(py);
-        let kind = error.get_type(py).name().map_or_else(|_| "an exception".into(), |name| name.to_string());
-        let name = &self.about.name;
-        // Which of them is it? Asked one by one, the first that fails tells.
-        let alone = |input: &Input| self.ask(py, std::slice::from_ref(input)).is_err();
-        let at = if inputs.len() == 1 || is_interrupt { Some(0) } else { inputs.iter().position(alone) };
-        self.raised.keep(error);
-        if is_interrupt {
+        let (at, problem) = self.blamed(py, &error, inputs);
+        if !error.is_instance_of::<PyException>(py) {
             self.stop.request();
         }
-        let problem = match at {
-            Some(_) => format!("{name} raised {kind}"),
-            None => format!("{name} raised {kind} in a batch of {}, none of which fails alone", inputs.len()),
-        };
-        ModelError::AtInput { at: before + at.unwrap_or(0), problem }
+        self.raised.keep(error);
+        ModelError::AtInput { at: before + at, problem }
     }
 }
 
@@ -176,22 +234,28 @@ impl Model for PythonModel {
     }
 
     fn scores(&mut self, inputs: &[Input]) -> ModelResult<Scores> {
-        let classes = self.about.classes;
-        let mut values = Vec::with_capacity(inputs.len() * classes);
-        let mut before = 0;
-        for batch in inputs.chunk_by(Input::is_alike).flat_map(|alike| alike.chunks(self.batch)) {
-            let scores = Python::attach(|py| {
-                let asked = py.check_signals().and_then(|()| self.ask(py, batch));
-                asked.map_err(|error| self.failed(py, error, batch, before))
-            })?;
-            if scores.classes != classes {
-                let (name, found) = (&self.about.name, scores.classes);
-                let problem = format!("{name} gave {found} scores per input, and {classes} before");
-                return Err(ModelError::AtInput { at: before, problem });
-            }
-            values.extend(scores.values);
-            before += batch.len();
+        self.end(self.begin(self.made(inputs.to_vec())))
+    }
+
+    fn scores_in_turn(
+        &mut self,
+        batches: usize,
+        make: &(dyn Fn(usize) -> Vec<Input> + Sync),
+        take: &mut dyn FnMut(ModelResult<Scores>) -> bool,
+    ) {
+        let (model, mut last, mut goes_on) = (&*self, None, true);
+        make_ahead(
+            batches,
+            |at| model.made(make(at)),
+            |made| {
+                let begun = Some(model.begin(made));
+                let due = if model.asynchronous { std::mem::replace(&mut last, begun) } else { begun };
+                goes_on = due.is_none_or(|due| take(model.end(due)));
+                goes_on
+            },
+        );
+        if let Some(last) = last.filter(|_| goes_on) {
+            take(model.end(last));
         }
-        Ok(Scores { classes, values })
     }
 }

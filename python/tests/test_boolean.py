@@ -3,9 +3,12 @@
 import itertools
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -174,3 +177,18 @@ def test_it_reads_well():
     assert "average sensitivity" in f._repr_html_() and "1.875" in f._repr_html_() and "<svg" in f._repr_html_()
     assert "<svg" in pu.boolean("majority", n=15)._repr_html_()
     assert "±" in pu.boolean("majority", n=41)._repr_html_()
+
+
+def test_ctrl_c_ends_the_computation():
+    f = pu.boolean("majority", n=41)
+    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        f.analysis(measures=["average_sensitivity"], precision=1e-12, time_limit=3600)
+    timer.join()
+    assert time.monotonic() - began < 60
+    # Nothing goes on in the background.
+    before = time.process_time()
+    time.sleep(1.0)
+    assert time.process_time() - before < 0.5

@@ -1,16 +1,9 @@
-"""Real models of scikit-learn and torch."""
+"""Real models of scikit-learn, torch and JAX; those on a GPU are in test_gpu.py."""
 
 import numpy as np
 import pytest
 
 import pudica as pu
-
-try:
-    import torch
-
-    HAS_GPU = torch.cuda.is_available()
-except ImportError:
-    HAS_GPU = False
 
 ROWS = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
 IMAGES = np.random.default_rng(1).random(size=(12, 3, 16, 16)).astype(np.float32)
@@ -139,7 +132,7 @@ class TestTorch:
     def test_its_exception_is_itself(self, torch):
         with pytest.raises(RuntimeError, match="mat1 and mat2") as raised:
             pu.measure(torch.nn.Linear(7, 2), ROWS)
-        assert "Linear" in str(raised.value.__notes__) if hasattr(raised.value, "__notes__") else True
+        assert "Linear raised RuntimeError" in raised.value.__notes__[0] and raised.value.pudica_input == 0
 
     def test_it_continues_by_its_weights(self, torch, tmp_path):
         net = self.net(torch)
@@ -150,9 +143,13 @@ class TestTorch:
         with pytest.raises(ValueError, match="another measurement"):
             pu.measure(net, IMAGES, response="label", out=tmp_path)
 
-    @pytest.mark.skipif(not HAS_GPU, reason="there is no GPU")
-    def test_a_module_on_a_gpu_stays_there(self, torch):
-        net = self.net(torch).cuda()
-        on_cpu = pu.measure(self.net(torch), IMAGES, response="label").mean
-        assert pu.measure(net, IMAGES, response="label").mean == pytest.approx(on_cpu, abs=0.05)
-        assert next(net.parameters()).is_cuda
+
+class TestJax:
+    def test_a_function_of_jax_is_a_callable(self):
+        jax = pytest.importorskip("jax")
+        weights = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
+        net = jax.jit(lambda x: jax.numpy.tanh(x) @ weights)
+        r = pu.measure(net, ROWS, nudge=pu.FeatureNoise(scale=0.5), response=["label", "l2"], name="net")
+        assert r.by_site.shape == (4,) and r.mean > 0
+        again = pu.measure(lambda x: np.asarray(net(x)), ROWS, nudge=pu.FeatureNoise(scale=0.5), response=["label", "l2"], name="net")
+        assert (again.by_input == r.by_input).all()

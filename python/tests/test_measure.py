@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import pudica as pu
+from pudica._models import Adapter
 from words import assert_one_sentence
 
 ROWS = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
@@ -175,6 +176,7 @@ def test_a_models_exception_is_itself_with_the_inputs_index():
     assert str(raised.value) == "cannot"
     (note,) = raised.value.__notes__
     assert "untouched input 123" in note and "broken raised Own" in note
+    assert raised.value.pudica_input == 123  # also where notes are not printed (Python 3.10)
 
     def broken_when_touched(x):
         if np.abs(x).max() > 50:
@@ -183,7 +185,7 @@ def test_a_models_exception_is_itself_with_the_inputs_index():
 
     with pytest.raises(Own) as raised:
         pu.measure(broken_when_touched, ROWS, nudge=pu.FeatureNoise(scale=100))
-    assert "touched input" in raised.value.__notes__[0] and "untouched" not in raised.value.__notes__[0]
+    assert f"touched input {raised.value.pudica_input})" in raised.value.__notes__[0] and "untouched" not in raised.value.__notes__[0]
 
     def broken_by_many(x):
         if len(x) > 10:
@@ -193,6 +195,51 @@ def test_a_models_exception_is_itself_with_the_inputs_index():
     with pytest.raises(Own) as raised:
         pu.measure(broken_by_many, ROWS)
     assert "none of which fails alone" in raised.value.__notes__[0]
+
+    def broken_at_once(x):
+        if (x[:, 3] == ROWS[1, 3]).any():
+            raise Own("cannot")
+        return x[:, 0]
+
+    with pytest.raises(Own) as raised:
+        pu.measure(broken_at_once, ROWS)
+    assert "untouched input 1" in raised.value.__notes__[0] and raised.value.pudica_input == 1
+
+
+class Elsewhere(Adapter):
+    """Computes when it is waited for, as a GPU does, and reads batches where they lie then."""
+
+    asynchronous = True
+    rooms = 0
+    open: list = []
+
+    def room(self, shape):
+        Elsewhere.rooms += 1
+        return np.empty(shape, dtype=np.float32)
+
+    def begin(self, batch):
+        self.open.append(len(batch))
+        assert len(self.open) <= 2, "one is answered, one is begun"
+        return batch
+
+    def finish(self, begun, rows):
+        self.open.pop(0)
+        return super().finish(self.model(begun), rows)
+
+
+def test_what_computes_elsewhere_gives_the_same_numbers(monkeypatch):
+    images = np.random.default_rng(0).random(size=(11, 1, 8, 8)).astype(np.float32)
+    asked = {"nudge": pu.PatchNoise(size=2, draws=3), "response": ["label", "l2"], "batch": 7}
+
+    def net(x):
+        return np.stack([x[:, 0, 0].sum(axis=1), x[:, 0, 3].sum(axis=1), 1.0 + x[:, 0, :, 5].prod(axis=1)], axis=1)
+
+    here = pu.measure(net, images, **asked)
+    monkeypatch.setattr("pudica._measure.adapt", lambda model, name, **rest: Elsewhere(model, "net", "logits", 7, rest["signs"], None))
+    there = pu.measure(net, images, **asked)
+    assert 0 < Elsewhere.rooms <= 8 and not Elsewhere.open
+    assert (here.by_input == there.by_input).all() and (here.by_site == there.by_site).all() and here.mean > 0
+    assert here.result(response="l2").mean == there.result(response="l2").mean
 
 
 def score(value):

@@ -1,6 +1,7 @@
 //! Writing a file so that it is there completely or not at all. Every file of the workspace that takes the place of an older one is
 //! written here.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind};
@@ -12,6 +13,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// or the new one. A file that was there keeps its permissions, a symbolic link stays one (its target is replaced), and what is no regular
 /// file (a device, a pipe) is written into, never replaced.
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    write_atomically_if(path, write, || Ok(()))
+}
+
+/// [`write_atomically`], unless a last look, when the new file lies beside the old one and only has to be renamed, finds that it must not be.
+pub fn write_atomically_if(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    last_look: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     let old = match fs::metadata(path) {
         Ok(old) if !old.is_file() => return flushed(File::create(path)?, write).map(drop),
         Ok(old) => Some(old.permissions()),
@@ -23,13 +33,17 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) ->
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    remove_abandoned(folder, path.file_name().unwrap_or_default());
+    remove_abandoned(folder, path.file_name());
     let (scratch, file) = create_scratch(&path)?;
     let finish = || -> io::Result<()> {
         if let Some(permissions) = old {
             file.set_permissions(permissions)?;
         }
-        flushed(file, write)?.sync_all()?;
+        let file = flushed(file, write)?; // held until it is renamed: its lock goes with it
+        if LASTING.get() {
+            file.sync_all()?;
+        }
+        last_look()?;
         fs::rename(&scratch, &path)
     };
     finish().inspect_err(|_| {
@@ -37,10 +51,29 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<File>) ->
     })?;
     // The rename itself reaches the disk with the folder. Not every filesystem can sync one; losing the name is then the same as not
     // having written yet.
-    if let Ok(folder) = File::open(folder) {
+    if LASTING.get()
+        && let Ok(folder) = File::open(folder)
+    {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+thread_local! {
+    static LASTING: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is not synced, which takes milliseconds per file.
+pub fn without_syncing<T>(work: impl FnOnce() -> T) -> T {
+    /// Also where `work` panics.
+    struct Again(bool);
+    impl Drop for Again {
+        fn drop(&mut self) {
+            LASTING.set(self.0);
+        }
+    }
+    let _again = Again(LASTING.replace(false));
+    work()
 }
 
 /// What the system said, with what to do about it where that is known.
@@ -115,26 +148,41 @@ fn scratch_prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// Removes scratch files of `name` whose process was killed: those of this machine that nobody holds a lock on. Whether somebody elsewhere
-/// holds one cannot be told on every file system that machines share.
-fn remove_abandoned(folder: &Path, name: &OsStr) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let prefix = scratch_prefix(name);
-    for entry in entries.flatten() {
-        let found = entry.file_name();
-        let bytes = found.as_encoded_bytes();
-        let of = bytes.strip_prefix(prefix.as_encoded_bytes()).and_then(|rest| rest.strip_suffix(SCRATCH.as_bytes()));
-        let Some(of) = of else { continue };
+/// Removes scratch files of `name`, or of any name, whose process was killed: those of this machine that nobody holds a lock on. Whether
+/// somebody elsewhere holds one cannot be told on every file system that machines share.
+pub fn remove_abandoned(folder: &Path, name: Option<&OsStr>) {
+    for (path, of) in scratch_files(folder, name) {
+        let of = of.as_encoded_bytes();
         let at = of.iter().rposition(|byte| *byte == b'@');
         if at.is_some_and(|at| &of[at + 1..] != host().as_bytes()) {
             continue;
         }
-        if let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+        if let Ok(file) = OpenOptions::new().write(true).open(&path)
             && file.try_lock().is_ok()
         {
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Removes all scratch files of a folder, also those of processes that live: they will not replace anything there.
+pub fn remove_scratch(folder: &Path) {
+    for (path, _) in scratch_files(folder, None) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The scratch files of `name`, or of any name, each with what its name says beside that.
+fn scratch_files(folder: &Path, name: Option<&OsStr>) -> Vec<(PathBuf, OsString)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let prefix = name.map_or_else(|| OsString::from("."), scratch_prefix);
+    let of = |entry: fs::DirEntry| {
+        let found = entry.file_name();
+        let rest = found.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
+        let rest = rest.strip_suffix(SCRATCH.as_bytes())?;
+        Some((entry.path(), String::from_utf8_lossy(rest).into_owned().into()))
+    };
+    entries.flatten().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Block sensitivity and certificate complexity, by exhaustive search over sets of variables.
 
 use crate::table::TruthTable;
-use crate::{Error, Result};
+use crate::{Error, Result, stop};
 use rayon::prelude::*;
 
 /// The most variables these searches take on: 2^n inputs, each with up to 3^n pairs of nested sets.
@@ -28,6 +28,7 @@ pub fn complexity(table: &TruthTable) -> Result<Complexity> {
     let (block_sensitivity, certificate_complexity) = (0..values.len())
         .into_par_iter()
         .map(|row| {
+            stop::check();
             let changes: Vec<bool> = (0..values.len()).map(|block| values[row] != values[row ^ block]).collect();
             (block_sensitivity_at(&changes), certificate_at(&changes))
         })

@@ -88,10 +88,22 @@ pub fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// The text with each line [`shortened`], and at most 20 of them; for messages of libraries that quote a whole file.
-pub fn shortened_lines(text: &str) -> String {
-    let lines: Vec<String> = text.trim_end().lines().take(20).map(|line| shortened(line, 200)).collect();
-    lines.join("\n")
+/// What a parser found wrong in a text, as a sentence with line, column and the beginning of the line; `at` is the byte where it is.
+pub fn at_place(text: &str, at: Option<usize>, problem: &str) -> String {
+    let problem = shortened(&problem.split_whitespace().collect::<Vec<_>>().join(" "), 300);
+    // What is missing is in no place.
+    let before = match at {
+        Some(at) if !problem.starts_with("missing field") => &text[..text.floor_char_boundary(at)],
+        _ => return problem,
+    };
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    let (row, column) = (before.matches('\n').count() + 1, before[start..].chars().count() + 1);
+    let quoted = shortened(&line.replace(char::is_control, " "), 60);
+    match quoted.trim() {
+        "" => format!("line {row}, column {column}: {problem}"),
+        quoted => format!("line {row}, column {column} (`{quoted}`): {problem}"),
+    }
 }
 
 #[cfg(test)]
@@ -102,8 +114,17 @@ mod tests {
     fn long_texts_are_cut() {
         assert_eq!(shortened("äöü", 3), "äöü");
         assert_eq!(shortened("äöüß", 3), "äöü...");
-        assert_eq!(shortened_lines("one\ntwo\n"), "one\ntwo");
-        let long = shortened_lines(&format!("start\n{}\n", "a".repeat(100_000)).repeat(50));
-        assert!(long.starts_with("start\naaa") && long.len() < 3000);
+    }
+
+    #[test]
+    fn places_are_named() {
+        let text = "one = 1\ntwö = x\n";
+        assert_eq!(at_place(text, Some(15), "expected\na value"), "line 2, column 7 (`twö = x`): expected a value");
+        assert_eq!(at_place(text, Some(text.len()), "no end"), "line 3, column 1: no end");
+        assert_eq!(at_place(text, Some(9999), "no end"), "line 3, column 1: no end");
+        assert_eq!(at_place(text, Some(0), "missing field `title`"), "missing field `title`");
+        assert_eq!(at_place(text, None, "wrong"), "wrong");
+        let long = at_place(&"a\0".repeat(100_000), Some(150_000), &"b ".repeat(100_000));
+        assert!(long.len() < 500 && !long.contains('\0'), "{long}");
     }
 }

@@ -188,7 +188,7 @@ impl Rows {
         let bytes = 2 * 8 * (self.words.len() + more) as u64;
         match memory::available() {
             Some(free) if more >= FEW && bytes > free => Err(format!(
-                "the table does not fit in memory: {} values have come, and {} is free",
+                "the table does not fit in memory: {} values have come, and this process may have {}",
                 self.count,
                 memory::human_bytes(free)
             )),

@@ -2,7 +2,7 @@
 
 use crate::bits::{Bits, variables_of_word};
 use crate::table::{LINE_WORDS, Line, TruthTable};
-use crate::{Result, memory};
+use crate::{Result, memory, stop};
 use rayon::prelude::*;
 
 /// A function {0,1}^n -> {0,1}, evaluated on 64 inputs at once.
@@ -36,6 +36,7 @@ pub trait BooleanFunction: Send + Sync {
         let mut table = TruthTable::zeros(n)?;
         let words = (1usize << n).div_ceil(64);
         let fill = |(index, line): (usize, &mut Line)| {
+            stop::check();
             let mut scratch = [0; 64];
             for (word, index) in line.0.iter_mut().zip(index * LINE_WORDS..words) {
                 *word = self.table_word(index, &mut scratch[..n]);

@@ -6,7 +6,7 @@
 //! inequality below 14^7, and products of two fit 64 bits.
 
 use crate::table::TruthTable;
-use crate::{Error, Result};
+use crate::{Error, Result, stop};
 use serde::Serialize;
 
 /// The most variables taken on.
@@ -96,6 +96,7 @@ fn separator(columns: &[Vec<i64>], size: usize) -> Option<Vec<i64>> {
     let mut basis: Vec<usize> = (artificial..right).collect();
     let mut denominator = 1; // of all numbers in the tableau; positive
     loop {
+        stop::check();
         // What is still artificial must become 0: enter a column that lowers its sum, leave at the smallest ratio, the first of equals
         // (Bland's rule, which cannot cycle).
         let infeasible: Vec<usize> = (0..rows).filter(|i| basis[*i] >= artificial).collect();

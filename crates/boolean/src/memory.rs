@@ -4,6 +4,7 @@ use crate::{Error, MAX_SAMPLED_VARIABLES, MAX_TABLE_VARIABLES, Result};
 use std::alloc::{self, Layout};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 /// Refuses n = 0, and n beyond what can be sampled.
@@ -31,7 +32,7 @@ pub fn check_table_variables(n: usize) -> Result<()> {
 pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()> {
     match available() {
         Some(free) if bytes > free => Err(Error::Memory(format!(
-            "n={n} needs {} for {what}, and {} is free; {instead}",
+            "n={n} needs {} for {what}, and this process may have {}; {instead}",
             human_bytes(bytes),
             human_bytes(free)
         ))),
@@ -39,40 +40,82 @@ pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()>
     }
 }
 
-/// Bytes this process may still use: the machine's available memory, or what its control group or its limit of address space
-/// (`ulimit -v`) leaves, if less. `None` where the system does not say.
+/// Bytes this process may still use: the machine's available memory, or what its control groups (version 1 or 2, its own and those
+/// above it) or its limits of address space and data (`ulimit -v`, `ulimit -d`) leave, if less. `None` where the system does not say.
+/// The one such function of the program.
 pub fn available() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
     let machine = line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024;
-    let number = |path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let group = match (number("/sys/fs/cgroup/memory.max"), number("/sys/fs/cgroup/memory.current")) {
-        (Some(limit), Some(used)) => limit.saturating_sub(used),
-        _ => u64::MAX,
-    };
-    Some(machine.min(group).min(address_space_left()))
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    Some(machine.min(groups_leave(&groups, Path::new("/sys/fs/cgroup"))).min(limits_leave()))
 }
 
-/// What `ulimit -v` leaves, less a reserve for stacks and the allocator.
-#[cfg(target_os = "linux")]
-fn address_space_left() -> u64 {
-    const RESERVE: u64 = 64 << 20;
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: fills `limit`, which is valid for writing; asks for a number.
-    let page = unsafe {
-        libc::getrlimit(libc::RLIMIT_AS, &mut limit);
-        libc::sysconf(libc::_SC_PAGESIZE) as u64
+/// What the control groups of a process leave, as `/proc/PID/cgroup` names them, under where they are mounted.
+fn groups_leave(groups: &str, mounted: &Path) -> u64 {
+    let number = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    // Files that were read count as used until others need the memory.
+    let cached = |group: &Path| {
+        let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let files = stat.lines().filter_map(|line| line.split_once(' '));
+        let is_file = |name: &str| ["active_file", "inactive_file"].contains(&name.trim_start_matches("total_"));
+        let numbers =
+            files.filter(|(name, _)| is_file(name)).filter_map(|(name, n)| Some((name, n.parse::<u64>().ok()?)));
+        // Version 1 has each for the group alone and, as a total, with the groups in it.
+        let (total, own): (Vec<_>, Vec<_>) = numbers.partition(|(name, _)| name.starts_with("total_"));
+        let sum = |numbers: Vec<(&str, u64)>| numbers.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        sum(total).max(sum(own))
     };
-    if limit.rlim_cur == libc::RLIM_INFINITY {
-        return u64::MAX;
+    let mut least = u64::MAX;
+    for line in groups.lines() {
+        // `4:memory:/a/b` is version 1's, `0::/a/b` version 2's.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (roots, limit, used) = match controllers {
+            "" => ([mounted.to_path_buf(), mounted.join("unified")], "memory.max", "memory.current"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                let root = mounted.join("memory");
+                ([root.clone(), root], "memory.limit_in_bytes", "memory.usage_in_bytes")
+            }
+            _ => continue,
+        };
+        for root in roots {
+            // In a container its own group is the root of what is mounted, whatever the path says.
+            let own = root.join(path.trim_start_matches('/'));
+            let above = own.ancestors().take_while(|group| group.starts_with(&root));
+            for group in above {
+                if let Some((limit, used)) = number(group.join(limit)).zip(number(group.join(used))) {
+                    least = least.min(limit.saturating_sub(used.saturating_sub(cached(group))));
+                }
+            }
+        }
     }
+    least
+}
+
+/// What `ulimit -v` and `ulimit -d` leave, less a reserve for stacks and the allocator.
+#[cfg(target_os = "linux")]
+fn limits_leave() -> u64 {
+    const RESERVE: u64 = 64 << 20;
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let used = statm.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * page;
-    limit.rlim_cur.saturating_sub(used).saturating_sub(RESERVE)
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let pages = |place: usize| statm.split_whitespace().nth(place).and_then(|pages| pages.parse::<u64>().ok());
+    let left = |resource, place: usize| {
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: fills `limit`, which is valid for writing.
+        unsafe { libc::getrlimit(resource, &mut limit) };
+        match limit.rlim_cur {
+            libc::RLIM_INFINITY => u64::MAX,
+            most => most.saturating_sub(pages(place).unwrap_or(0) * page).saturating_sub(RESERVE),
+        }
+    };
+    // The whole address space, and data with stacks.
+    left(libc::RLIMIT_AS, 0).min(left(libc::RLIMIT_DATA, 5))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn address_space_left() -> u64 {
+fn limits_leave() -> u64 {
     u64::MAX
 }
 
@@ -261,6 +304,34 @@ mod tests {
                 assert_ne!(copy, array);
             }
         }
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_count_with_those_above_them() {
+        let mounted = tempfile::tempdir().unwrap();
+        let write = |path: &str, limit: &str, used: &str, names: [&str; 2]| {
+            let group = mounted.path().join(path);
+            std::fs::create_dir_all(&group).unwrap();
+            std::fs::write(group.join(names[0]), limit).unwrap();
+            std::fs::write(group.join(names[1]), used).unwrap();
+        };
+        let (first, second) = (["memory.limit_in_bytes", "memory.usage_in_bytes"], ["memory.max", "memory.current"]);
+        assert_eq!(groups_leave("9:cpu:/\n0::/job/step\n", mounted.path()), u64::MAX);
+        write("job", "1000\n", "100\n", second);
+        write("job/step", "max\n", "50\n", second);
+        assert_eq!(groups_leave("0::/job/step\n", mounted.path()), 900);
+        write("memory/slurm/job_7", "700\n", "10\n", first);
+        write("memory/slurm", "9223372036854771712\n", "10\n", first);
+        assert_eq!(groups_leave("4:cpu,memory:/slurm/job_7\n0::/\n", mounted.path()), 690);
+        std::fs::write(
+            mounted.path().join("memory/slurm/job_7/memory.stat"),
+            "rss 1\nactive_file 3\ntotal_active_file 4\n",
+        )
+        .unwrap();
+        assert_eq!(groups_leave("4:cpu,memory:/slurm/job_7\n", mounted.path()), 694);
+        // A container: the path is the host's, what is mounted its own group.
+        write("memory", "500\n", "500\n", first);
+        assert_eq!(groups_leave("4:memory:/docker/abc\n", mounted.path()), 0);
     }
 
     #[test]

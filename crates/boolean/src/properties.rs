@@ -2,7 +2,7 @@
 
 use crate::bits::LOW_VARIABLES;
 use crate::table::TruthTable;
-use crate::{Result, memory};
+use crate::{Result, memory, stop};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -151,6 +151,7 @@ fn transformed(table: &TruthTable) -> Vec<u64> {
     let mut words = used_words(table).to_vec();
     let inside = n.min(6 + PART.ilog2() as usize);
     words.par_chunks_mut(PART).for_each(|part| {
+        stop::check();
         for (bit, &upper) in LOW_VARIABLES.iter().enumerate().take(n) {
             part.iter_mut().for_each(|word| *word ^= (*word & !upper) << (1 << bit));
         }

@@ -1,5 +1,6 @@
 //! Sensitivity of real functions: (f(x) - f(y))^2 / 4 over neighbours x, y.
 
+use crate::stop;
 use crate::table::RealTable;
 use rayon::prelude::*;
 
@@ -26,6 +27,7 @@ pub fn real_sensitivity(table: &RealTable) -> RealSensitivity {
     let parts: Vec<_> = (0..values.len().div_ceil(PART))
         .into_par_iter()
         .map(|part| {
+            stop::check();
             let rows = part * PART..values.len().min((part + 1) * PART);
             let mut influences = vec![0.0; n];
             let mut sensitivities = vec![0.0; rows.len()];

@@ -2,6 +2,7 @@
 
 use crate::bits::Bits;
 use crate::function::{BooleanFunction, RealFunction};
+use crate::stop;
 use crate::vertical::LaneCounter;
 use pudica_statistics::Estimate;
 pub use pudica_statistics::Precision;
@@ -195,7 +196,11 @@ fn run(
         let round_end = next + (next / 4).max(FIRST_ROUND);
         while next < round_end && !(late() && next > 0) {
             let end = round_end.min(next + at_once);
-            let parts: Vec<Sums> = (next..end).into_par_iter().map(batch).collect();
+            let checked = |index| {
+                stop::check();
+                batch(index)
+            };
+            let parts: Vec<Sums> = (next..end).into_par_iter().map(checked).collect();
             parts.iter().for_each(|part| sums.add(part));
             next = end;
         }

@@ -1,5 +1,7 @@
 //! One source, several instruction sets: the compiler vectorises the same code for each, the machine picks at run time.
 
+use crate::stop;
+
 /// The instruction sets that code is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
@@ -38,6 +40,7 @@ pub fn available() -> impl Iterator<Item = Isa> {
 
 /// Runs `kernel`, compiled for the widest vector instructions this machine has.
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
+    stop::check();
     let widest = available().next().unwrap_or(Isa::Baseline);
     run_on(widest, kernel)
 }

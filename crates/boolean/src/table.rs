@@ -3,7 +3,7 @@
 use crate::bits::{Bits, word_of_row};
 use crate::function::{BooleanFunction, RealFunction, boolean};
 use crate::memory::Array;
-use crate::{Result, memory};
+use crate::{Result, memory, stop};
 
 /// How many 64-bit words make a [`Line`].
 pub const LINE_WORDS: usize = 8;
@@ -156,6 +156,9 @@ impl RealTable {
         memory::check_fits(n, "the table of values", 8 << n, "sample instead (--method sampled)")?;
         let mut values = Array::<f64>::zeros(1 << n);
         values.par_iter_mut().enumerate().with_min_len(4096).for_each(|(row, value)| {
+            if row.is_multiple_of(64) {
+                stop::check();
+            }
             *value = f.value(&Bits::new(&[word_of_row(row as u64, n)], n));
         });
         Self::new(n, values, f64::EPSILON)

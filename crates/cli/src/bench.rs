@@ -48,7 +48,7 @@ pub struct Encoder {
     #[arg(long)]
     ff: Option<usize>,
     /// Networks trained in lock-step
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     replicas: u16,
     /// Seconds to measure for
     #[arg(long, default_value_t = 4.0)]
@@ -58,6 +58,14 @@ pub struct Encoder {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let What::Encoder(encoder) = &self.what;
+        format!("timing training steps and forward passes, for about {}", seconds(encoder.seconds))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -76,7 +84,10 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     config.model.ff = encoder.ff.unwrap_or(0); // as d
     config.train.batch = encoder.batch;
     config.validate().map_err(as_typed)?;
-    let budget = Duration::try_from_secs_f64(encoder.seconds).map_err(|_| "--seconds must be a positive number")?;
+    if !(0.0..=3600.0).contains(&encoder.seconds) {
+        return Err(format!("--seconds {}: give 0 to 3600", encoder.seconds).into());
+    }
+    let budget = Duration::from_secs_f64(encoder.seconds);
     let mut settings = boolean::KIND.defaults();
     for (_, change) in encoder.machine.flags(&settings)? {
         if let Some((key, value)) = change.split_once('=') {

@@ -49,6 +49,13 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        format!("computing both sides of every bound for {}", self.network.display())
+    }
+}
+
 /// The most inputs and draws: each is computed in f64, some of them with all their neighbours.
 const MOST: u64 = 100_000;
 
@@ -93,6 +100,9 @@ fn read(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig, Weights), B
     }
     if !path.is_dir() {
         return Ok(load_encoder(path, heads)?);
+    }
+    if heads.is_some() {
+        return Err("--heads is for a file that does not say; a run's folder does: leave it out".into());
     }
     let config = config_of_run(&RunFolder::new(path.into()))?;
     Ok(load_run_encoder(&architecture(&config), &path.join("weights.safetensors"))?)

@@ -5,7 +5,9 @@ use crate::arguments::whole;
 use crate::text::{bar, grouped, number, seconds};
 use clap::{Args, Subcommand};
 use pudica_theory::automata::{Automaton, StepSensitivity, sensitivities};
-use pudica_theory::constructions::{Accuracy, Check, Construction, PROGRAM, TwoMajority, Worked, check};
+use pudica_theory::constructions::{
+    Accuracy, Check, Construction, LARGEST_EXHAUSTIVE, PROGRAM, TwoMajority, Worked, check,
+};
 use pudica_theory::{TheoryError, save_encoder};
 use serde_json::json;
 use std::path::PathBuf;
@@ -107,6 +109,21 @@ struct Simulation {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let transformer = |of: &Transformer| match of.n {
+            ..=LARGEST_EXHAUSTIVE => format!("trying the transformer on all {} strings", grouped(1 << of.n)),
+            n => format!("trying the transformer on {} strings of {n} bits", grouped(of.samples as u64)),
+        };
+        match &self.what {
+            What::Parity(of) | What::Majority(of) | What::First(of) => transformer(of),
+            What::TwoMajority(program) => format!("trying the program on strings of {} bits", program.n),
+            What::Automaton(simulation) => format!("going through {} steps of {}", simulation.n, simulation.automaton),
+        }
+    }
 }
 
 /// Runs the command.

@@ -1,6 +1,7 @@
 //! `pudica data`: data sets, downloaded, listed, verified, looked at and corrupted.
 
 use crate::Ending;
+use crate::arguments::whole;
 use crate::fetch::{self, Fetch};
 use crate::text::grouped;
 use clap::{Args, Subcommand, ValueEnum};
@@ -87,10 +88,10 @@ struct Show {
     #[arg(long, value_enum, default_value = "test")]
     split: Part,
     /// Images per class on the sheet
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 10, value_parser = whole::<u16>(1..=1000))]
     columns: u16,
     /// Enlargement: side of one pixel on the sheet
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=32))]
+    #[arg(long, default_value_t = 2, value_parser = whole::<u16>(1..=32))]
     scale: u16,
     /// File for the sheet [default: NAME-SPLIT.png]
     #[arg(long)]
@@ -144,6 +145,19 @@ impl From<Part> for Split {
         match part {
             Part::Train => Self::Train,
             Part::Test => Self::Test,
+        }
+    }
+}
+
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        match &self.command {
+            Command::List(_) => String::new(),
+            Command::Fetch(_) => "asking for the files".into(),
+            Command::Verify(_) => "reading every file and comparing its checksum".into(),
+            Command::Show(show) => format!("reading {}", show.name),
+            Command::Corrupt(corrupt) => format!("making {} at five severities", corrupt.name),
         }
     }
 }
@@ -464,6 +478,9 @@ fn make_corruptions(arguments: &Corrupt) -> Outcome {
         "all" => Corruption::ALL.map(|(corruption, _)| corruption).to_vec(),
         name => vec![Corruption::named(name)?],
     };
+    if arguments.frost.is_some() && !chosen.contains(&Corruption::Frost) {
+        return Err("--frost is for the corruption frost; leave it out".into());
+    }
     let data = required_data_folder(arguments.place.data.as_deref())?;
     let frost = match chosen.contains(&Corruption::Frost) {
         true => Some(FrostPictures::read(&arguments.frost.clone().unwrap_or_else(|| data.join("corruptions")))?),
@@ -477,7 +494,11 @@ fn make_corruptions(arguments: &Corrupt) -> Outcome {
             .collect()
     };
     if let Some(images) = arguments.images.filter(|images| !(1..=all.count()).contains(images)) {
-        return Err(format!("--images {images}: the test split here has {}", grouped(all.count() as u64)).into());
+        return Err(format!(
+            "--images {images}: give 1 to {}, the images of the test split here",
+            grouped(all.count() as u64)
+        )
+        .into());
     }
     if let Some(path) = &arguments.sheet {
         if arguments.image >= all.count() {

@@ -1,9 +1,10 @@
 //! `pudica list`, `show`, `run`, `report` and `settings`: the experiments, of whatever kind.
 
+use crate::arguments::whole;
 use crate::data::data_folder;
 use crate::machine::Machine;
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
+use crate::signals::{if_it_takes_long, stop_on_signals};
 use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
@@ -11,11 +12,15 @@ use clap::Args;
 use pudica_lab::kinds::{KINDS, Kind, SettingDoc};
 use pudica_lab::recipe::{Plot, builtin_names};
 use pudica_lab::store::{SweepFolder, SweepRecord, SweepRun};
-use pudica_lab::{Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, Unit, estimate, execute, open};
+use pudica_lab::{
+    Event, Observer, Plan, Recipe, Request, Stop, Tally, TimeEstimate, Unit, estimate, execute_with, open,
+};
 use pudica_report::Claim;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// List the experiments that come with pudica
 #[derive(Args)]
@@ -58,11 +63,14 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Make only one part of the runs: 3/12 is the third of twelve parts of about equal cost (docs/cluster.md)
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", allow_hyphen_values = true)]
     unit: Option<Unit>,
     /// In a Slurm job: when it is told to end, or fails, ask Slurm to start it again, unless three starts made no progress
     #[arg(long, requires = "unit")]
     requeue: bool,
+    /// Make damaged runs again; what was there is moved to DIR/damaged
+    #[arg(long, conflicts_with = "engine")]
+    repair: bool,
     #[command(flatten)]
     slurm: slurm::Options,
     /// Print one JSON object per line for each event
@@ -149,11 +157,34 @@ struct What {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Groups of runs trained at the same time, side by side; default: one per core on the CPU, one on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     jobs: Option<u16>,
     /// Runs trained in lock-step per group, at most; default: 1 on the CPU, as many as fit on a GPU
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=u64::from(u16::MAX)))]
     together: Option<u16>,
+}
+
+impl Show {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let estimate =
+            if self.no_estimate { "" } else { ", and timing some of its steps (--no-estimate leaves that out)" };
+        format!("planning {}{estimate}", self.what.recipe)
+    }
+}
+
+impl Run {
+    /// What it does before it tells of itself, for who waits.
+    pub fn doing(&self) -> String {
+        format!("planning {}, and trying whether data and networks are there", self.what.recipe)
+    }
+}
+
+impl Report {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        format!("reading the runs of {} and drawing", self.folder.display())
+    }
 }
 
 pub(crate) type Outcome = Result<Ending, Box<dyn Error>>;
@@ -180,10 +211,22 @@ impl What {
             jobs: self.jobs.map(usize::from),
             together: self.together.map(usize::from),
             data,
+            stale_after: seconds_of("PUDICA_STALE_SECONDS")?,
+            checkpoint_every: seconds_of("PUDICA_CHECKPOINT_SECONDS")?,
             ..pudica_lab::Machine::default()
         };
         machine.check(recipe.kind.name, &recipe.kind.abilities)?;
         Ok((Plan::new(&recipe, &request)?, machine))
+    }
+}
+
+/// A time that the environment sets, for tests of interruptions (docs/reliability.md).
+fn seconds_of(variable: &str) -> Result<Option<Duration>, String> {
+    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok()).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    match seconds {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(format!("{variable}={}: give a number of seconds, or leave it out", text.display())),
     }
 }
 
@@ -224,7 +267,7 @@ pub fn show(arguments: &Show) -> Outcome {
         let runs: Vec<Value> = plan
             .runs
             .iter()
-            .map(|run| json!({"id": run.id, "label": run.label, "sweep": run.sweep, "settings": run.settings.tree()}))
+            .map(|run| json!({"id": run.id, "label": run.label, "sweep": run.sweep, "settings": run.settings}))
             .collect();
         let swept: serde_json::Map<String, Value> =
             swept.into_iter().map(|(key, values)| (key.clone(), json!(values))).collect();
@@ -265,17 +308,8 @@ fn row(name: &str, value: String) {
 
 /// The different values of a setting among the runs, in the order of first appearance.
 fn values(plan: &Plan, key: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for run in &plan.runs {
-        let value = run.settings.text(key);
-        if !values.contains(&value) {
-            values.push(value);
-        }
-        if values.len() > 100_000 {
-            break;
-        }
-    }
-    values
+    let mut seen = HashSet::new();
+    plan.runs.iter().map(|run| run.settings.text(key)).filter(|value| seen.insert(value.clone())).collect()
 }
 
 /// "4, 5, ..., 30 (27 values)" for many, all of them for few.
@@ -307,9 +341,11 @@ fn words(time: &TimeEstimate) -> String {
 /// Runs a plan, or what is left of it, and writes its report.
 pub fn run(arguments: &Run) -> Outcome {
     let stop = Stop::new();
-    stop_on_signals(stop.clone())?;
+    if arguments.requeue {
+        stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
+    }
     let (plan, mut machine) = arguments.what.plan()?;
-    machine.unit = arguments.unit;
+    (machine.unit, machine.repair) = (arguments.unit, arguments.repair);
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     if arguments.slurm.engine.is_some() {
         return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
@@ -339,7 +375,13 @@ fn make(
     progress: &Progress,
     stop: &Stop,
 ) -> Outcome {
-    let tally = execute(plan, folder, machine, observer, stop)?;
+    let experiment = open(plan, machine)?;
+    // Until here nothing was written, and a signal ends it at once; from here on there is something to save.
+    stop_on_signals(stop.clone())?;
+    if_it_takes_long(stop.clone(), || {
+        eprintln!("stopping: the step at work is finished and saved first; the same signal again ends it at once");
+    });
+    let tally = execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)?;
     if tally.stopped && tally.remaining > 0 {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));
         return Ok(Ending::Interrupted);
@@ -353,8 +395,15 @@ fn make(
         None => 0,
     };
     match missing {
-        0 => write_report(folder, progress, &[])?,
+        0 => drop(write_report(folder, progress, &[])?), // `execute` has told what is damaged
         _ => print_part(&tally, missing, folder, progress),
+    }
+    if tally.damaged > 0 {
+        let damaged = counted(tally.damaged, "run");
+        return Err(format!(
+            "{damaged} damaged and not counted; run the same command with --repair to make them again"
+        )
+        .into());
     }
     match tally.errors.len() {
         0 => Ok(Ending::Done),
@@ -387,15 +436,17 @@ pub fn report(arguments: &Report) -> Outcome {
     let plot =
         |(x, y): (&String, &String)| Plot { x: x.clone(), y: y.clone(), colour: colour.clone(), panel: panel.clone() };
     let plots: Vec<Plot> = x.as_ref().zip(y.as_ref()).map(plot).into_iter().collect();
-    write_report(&arguments.folder, &Progress::new(arguments.json), &plots)?;
+    let progress = Progress::new(arguments.json);
+    let damage = write_report(&arguments.folder, &progress, &plots)?;
+    damage.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
     Ok(Ending::Done)
 }
 
-/// Writes the report of a folder and says what is in it.
-pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<(), Box<dyn Error>> {
+/// Writes the report of a folder and says what is in it; returns what is wrong with runs that it left out, a sentence each.
+pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Result<Vec<String>, Box<dyn Error>> {
     let report = pudica_report::write_with(folder, plots)?;
     let (page, figures, tally) = (report.page, report.figures, report.tally);
-    report.damaged.into_iter().for_each(|text| progress.notice(&Event::Notice { text }));
+    let damage = tally.damage.clone();
     if !matches!(progress, Progress::Json) {
         let sweep = SweepFolder::open(folder)?;
         print_runs(Kind::find(&sweep.record().kind)?, &sweep.runs()?);
@@ -406,7 +457,7 @@ pub fn write_report(folder: &Path, progress: &Progress, plots: &[Plot]) -> Resul
     }
     let verdicts = report.claims.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     progress.notice(&Event::ReportWritten { page, figures, tally, verdicts });
-    Ok(())
+    Ok(damage)
 }
 
 /// Published statements, and what the runs say about each.
@@ -471,6 +522,7 @@ fn print_tally(tally: &Tally) {
         (tally.discarded, "not converged at the end"),
         (tally.failed, "failed"),
         (tally.skipped, "skipped"),
+        (tally.damaged, "damaged"),
         (tally.remaining, "not made yet"),
     ];
     let counts: Vec<String> =
@@ -481,6 +533,7 @@ fn print_tally(tally: &Tally) {
 /// What can be set.
 pub fn settings(arguments: &SettingsOf) -> Outcome {
     let kinds: Vec<&Kind> = match &arguments.kind {
+        Some(name) if name.is_empty() => return Err("KIND is empty: name one, or leave it out for all".into()),
         Some(name) => vec![Kind::find(name)?],
         None => KINDS.to_vec(),
     };

@@ -54,7 +54,7 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
     let data = arguments.data.clone().or_else(named);
     let data = data.ok_or("say where the data sets go: --data DIR, or the variable PUDICA_DATA")?;
     if let Some(mirror) = arguments.mirror.as_deref().filter(|mirror| !is_web_address(mirror)) {
-        return Err(format!("--mirror {mirror} is no address: it begins with http:// or https://").into());
+        return Err(format!("--mirror '{mirror}' is no address, such as https://mirror.example/data").into());
     }
     let downloader = Downloader::new(PAUSE);
     let mut files = Vec::new();
@@ -80,8 +80,8 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
 }
 
 fn is_web_address(text: &str) -> bool {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    host.is_some_and(|host| !host.starts_with('/') && !host.is_empty())
+    let address: Result<ureq::http::Uri, _> = text.parse();
+    address.is_ok_and(|address| matches!(address.scheme_str(), Some("http" | "https")) && address.host().is_some())
 }
 
 /// What became of a download.

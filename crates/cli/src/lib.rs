@@ -23,6 +23,7 @@ mod spectrum;
 mod status;
 mod text;
 
+use arguments::Refusal;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -83,6 +84,26 @@ enum Command {
     Stop(slurm::Stop),
 }
 
+impl Command {
+    /// What it does, for who waits; empty where it never takes long.
+    fn doing(&self) -> String {
+        match self {
+            Command::List(_) | Command::Settings(_) | Command::Status(_) | Command::Stop(_) => String::new(),
+            Command::Show(show) => show.doing(),
+            Command::Run(run) => run.doing(),
+            Command::Report(report) => report.doing(),
+            Command::Bench(bench) => bench.doing(),
+            Command::Boolean(boolean) => boolean.doing(),
+            Command::Bounds(bounds) => bounds.doing(),
+            Command::Construct(construct) => construct.doing(),
+            Command::Data(data) => data.doing(),
+            Command::Measure(_) => "opening models and inputs".into(),
+            Command::Merge(_) => "reading all runs of these folders, and copying what is missing".into(),
+            Command::Spectrum(spectrum) => spectrum.doing(),
+        }
+    }
+}
+
 /// How a command ended, when it did not fail.
 enum Ending {
     Done,
@@ -96,13 +117,23 @@ static TYPED: OnceLock<Vec<OsString>> = OnceLock::new();
 /// Runs the command with these arguments, the program's name first, and gives its exit code. It handles signals and reads its arguments for
 /// the whole process, so it can be called once.
 pub fn main_with(typed: Vec<OsString>) -> u8 {
-    end_quietly_when_the_reader_leaves();
-    let code = match arguments::parse::<Arguments>(TYPED.get_or_init(|| typed)) {
-        Ok(arguments) => exit_code(check_threads().and_then(|()| run(arguments.command))),
-        Err(answer) => {
-            // --help and --version come here too, with code 0.
-            out::note(answer.print().or_else(|problem| if answer.use_stderr() { Ok(()) } else { Err(problem) }));
-            answer.exit_code() as u8
+    let_long_files_be_errors();
+    let _ = signals::end_on_signals(); // where they cannot be handled, the system ends it
+    let typed = TYPED.get_or_init(|| typed);
+    let code = match arguments::parse::<Arguments>(typed) {
+        Ok(arguments) => {
+            if !typed.iter().any(|word| word == "--json") {
+                out::say_if_silent(arguments.command.doing());
+            }
+            exit_code(check_threads().and_then(|()| run(arguments.command)))
+        }
+        Err(Refusal::Sentence(sentence)) => {
+            eprintln!("pudica: {sentence}");
+            2
+        }
+        Err(Refusal::Help(page)) => {
+            out::note(page.print().or_else(|problem| if page.use_stderr() { Ok(()) } else { Err(problem) }));
+            page.exit_code() as u8
         }
     };
     match out::finish() {
@@ -137,9 +168,11 @@ fn run(command: Command) -> Result<Ending, Box<dyn std::error::Error>> {
 /// Threads are started when they are first needed, and what rayon makes of an impossible number of them is a panic.
 fn check_threads() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
-        let asked = std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-        if let Some(threads) = asked.filter(|threads| *threads > MOST_THREADS) {
-            return Err(format!("{name}={threads} asks for too many threads: give at most {MOST_THREADS}").into());
+        let Some(asked) = std::env::var_os(name).filter(|text| !text.is_empty()) else { continue };
+        let threads = asked.to_str().and_then(|text| text.trim().parse::<u64>().ok());
+        if threads.is_none_or(|threads| threads > MOST_THREADS) {
+            let asked = arguments::repeated(&asked.to_string_lossy());
+            return Err(format!("{name}={asked}: give a number of threads, at most {MOST_THREADS}").into());
         }
     }
     Ok(())
@@ -150,18 +183,17 @@ fn exit_code(result: Result<Ending, Box<dyn std::error::Error>>) -> u8 {
         Ok(Ending::Done) => 0,
         Ok(Ending::Interrupted) => signals::exit_code(),
         Err(problem) => {
-            // What was typed or read may be quoted in it, and may be long.
-            eprintln!("pudica: {}", pudica_boolean::shortened(&problem.to_string(), 4000));
+            eprintln!("pudica: {}", text::brief(&problem.to_string()));
             2
         }
     }
 }
 
-/// `pudica ... | head` must end as other commands do, not with a panic about a closed pipe.
-fn end_quietly_when_the_reader_leaves() {
-    // SAFETY: restores a signal's default action, before any thread is started.
+/// A file beyond `ulimit -f` is an error of its write, to be told in a sentence, not a signal that ends the program.
+fn let_long_files_be_errors() {
+    // SAFETY: ignores a signal, before any thread is started.
     #[cfg(unix)]
     unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }

@@ -2,14 +2,16 @@
 
 use crate::data::data_folder;
 use crate::progress::Progress;
-use crate::signals::stop_on_signals;
+use crate::signals::{if_it_takes_long, leave, stop_on_signals};
 use crate::text::{counted, grouped, number, seconds};
 use crate::{Ending, PROGRAM};
 use clap::Args;
 use pudica_lab::Stop;
 use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
 use pudica_measure::results::{BooleanDetail, Summary, Value};
-use pudica_measure::{Compared, Enough, InputSet, InputsRequest, Question, RESPONSES, open_model};
+use pudica_measure::{
+    AboutInputs, Compared, Enough, InputKind, InputSet, InputsRequest, Question, RESPONSES, open_model,
+};
 use pudica_model::{Choices, Model, ModelRequest, Normalisation, Source, Takes};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -168,8 +170,6 @@ pub fn run(arguments: &Arguments) -> Outcome {
         arguments.nudge.iter().map(|text| NudgeRequest::parse(text)).collect::<Result<_, _>>()?;
     let responses: Vec<Compared> =
         arguments.response.iter().map(|name| Compared::named(name)).collect::<Result<_, _>>()?;
-    let stop = Stop::new();
-    stop_on_signals(stop.clone())?;
     let data = data_folder(arguments.reading.data.as_deref())?;
     let requests = arguments.requests()?;
     let models: Vec<Box<dyn Model>> =
@@ -191,6 +191,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return check(&requests, Some(&inputs), arguments.json);
     }
     let about = inputs.about();
+    arguments.refuse_pixels(about)?;
     let nudges: Vec<Setting> = match nudges.is_empty() {
         true => NudgeRequest::parse(default_nudge(about.kind))?.settings(),
         false => nudges.iter().flat_map(NudgeRequest::settings).collect(),
@@ -214,6 +215,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&question));
     let progress = Progress::new(false);
+    // Until here nothing was written, and a signal ends it at once.
+    let stop = Stop::new();
+    stop_on_signals(stop.clone())?;
+    if_it_takes_long(stop.clone(), || {
+        eprintln!("stopped within a batch; what was done before it is saved, and the same command continues");
+        leave();
+    });
     let finding = pudica_measure::measure(&mut question, &folder, &progress, &stop)?;
     let report = pudica_report::write_measure(&folder)?;
     if arguments.json {
@@ -269,6 +277,9 @@ impl Arguments {
         if let Some(timeout) = timeout.filter(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
             return Err(format!("--timeout {timeout}: give seconds, more than 0").into());
         }
+        if let Some(device) = device.as_ref().filter(|device| !["cpu", "cuda"].contains(&device.as_str())) {
+            return Err(format!("--device {device}: give cpu or cuda").into());
+        }
         (common.device, common.timeout) = (device.clone(), *timeout);
         common.image = self.reading.size.map(|side| [3, side, side]); // some checkpoints do not tell
         let models = self.models.iter().map(|text| ModelRequest::parse(text, &common));
@@ -276,7 +287,44 @@ impl Arguments {
         let program =
             |command: &String| ModelRequest { source: Source::Program(command.clone()), choices: common.clone() };
         requests.extend(self.program.iter().map(program));
+        self.refuse_what_concerns_none(&requests)?;
         Ok(requests)
+    }
+}
+
+impl Arguments {
+    /// Refuses options about models of a kind that is not among these.
+    fn refuse_what_concerns_none(&self, requests: &[ModelRequest]) -> Result<(), String> {
+        let is_onnx = |path: &Path| path.extension().is_some_and(|ending| ending == "onnx");
+        let files = || {
+            requests.iter().filter_map(|request| match &request.source {
+                Source::File(path) => Some(path.as_path()),
+                Source::Program(_) => None,
+            })
+        };
+        let OfModels { architecture, runtime, input, output, timeout, .. } = &self.model;
+        let (checkpoint, onnx) = (files().any(|path| !is_onnx(path)), files().any(is_onnx));
+        let options = [
+            ("architecture", architecture.is_some(), checkpoint, "checkpoints"),
+            ("runtime", runtime.is_some(), onnx, "ONNX files"),
+            ("input", input.is_some(), onnx, "ONNX files"),
+            ("output", output.is_some(), onnx, "ONNX files"),
+            ("timeout", timeout.is_some(), !self.program.is_empty(), "programs (--program)"),
+        ];
+        match options.into_iter().find(|(_, given, concerned, _)| *given && !concerned) {
+            Some((option, .., what)) => Err(format!("--{option} is for {what}, and none is named; leave it out")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what is said about pixels where there are none.
+    fn refuse_pixels(&self, about: &AboutInputs) -> Result<(), String> {
+        let Reading { normalise, mean, std, .. } = &self.reading;
+        let given = [("normalise", normalise), ("mean", mean), ("std", std)];
+        match given.into_iter().find(|(_, value)| value.is_some() && about.kind != InputKind::Images) {
+            Some((option, _)) => Err(format!("--{option} is for images, and {} has none; leave it out", about.source)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -28,6 +28,7 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Self::Lines(Pace::default());
         }
+        crate::out::spoke();
         let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template(template(width())) {
             bar.set_style(style);

@@ -2,11 +2,38 @@
 
 use pudica_lab::Stop;
 use std::io;
+use std::thread;
+use std::time::Duration;
 
-/// From now on SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGUSR1 request `stop`. A second signal of the same kind does not wait: it ends the
-/// process with 128 + its number. Under `nohup`, SIGHUP stays ignored.
+/// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP end the process at once, with a word and with 128 + the signal's number: nothing is
+/// there yet that has to be saved. Under `nohup`, SIGHUP stays ignored.
+pub fn end_on_signals() -> io::Result<()> {
+    imp::end_on_signals()
+}
+
+/// From now on SIGINT (Ctrl-C), SIGTERM, SIGHUP and SIGUSR1 request `stop`; where this was said before, nothing changes. A second signal
+/// of the same kind does not wait: it ends the process with 128 + its number. Under `nohup`, SIGHUP stays ignored.
 pub fn stop_on_signals(stop: Stop) -> io::Result<()> {
     imp::stop_on_signals(stop)
+}
+
+/// Does something when `stop` was requested and the process has not ended a moment later.
+pub fn if_it_takes_long(stop: Stop, then: impl FnOnce() + Send + 'static) {
+    const LOOK: Duration = Duration::from_millis(50);
+    const MOMENT: Duration = Duration::from_millis(1200);
+    // Without a thread more, only this courtesy is missing.
+    let _ = thread::Builder::new().spawn(move || {
+        while !stop.requested() {
+            thread::sleep(LOOK);
+        }
+        thread::sleep(MOMENT);
+        then();
+    });
+}
+
+/// Ends the process at once, with the code of the signal that came.
+pub fn leave() -> ! {
+    imp::leave()
 }
 
 /// The exit code of a run that a signal ended: 128 + its number, as shells report it.
@@ -17,27 +44,41 @@ pub fn exit_code() -> u8 {
 #[cfg(unix)]
 mod imp {
     use pudica_lab::Stop;
-    use std::io;
+    use std::io::{self, IsTerminal};
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 
     static STOP: OnceLock<Stop> = OnceLock::new();
     /// The signal that came first, 0 before.
     static FIRST: AtomicI32 = AtomicI32::new(0);
     /// Signals that came, one bit each.
     static CAME: AtomicU64 = AtomicU64::new(0);
+    /// Whether standard error is a terminal, which has just shown `^C` in the middle of a line.
+    static ON_TERMINAL: AtomicBool = AtomicBool::new(false);
+
+    pub fn end_on_signals() -> io::Result<()> {
+        ON_TERMINAL.store(io::stderr().is_terminal(), SeqCst);
+        handle_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])
+    }
 
     pub fn stop_on_signals(stop: Stop) -> io::Result<()> {
-        if STOP.set(stop).is_err() {
-            return Err(io::Error::other("signals are handled already"));
-        }
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
-            if !(signal == libc::SIGHUP && is_ignored(signal)?) {
-                handle(signal)?;
+        let _ = STOP.set(stop); // the first one counts
+        handle_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1])
+    }
+
+    fn handle_all(signals: &[libc::c_int]) -> io::Result<()> {
+        for signal in signals {
+            if !(*signal == libc::SIGHUP && is_ignored(*signal)?) {
+                handle(*signal)?;
             }
         }
         Ok(())
+    }
+
+    pub fn leave() -> ! {
+        // SAFETY: ends the process, without destructors.
+        unsafe { libc::_exit(exit_code().into()) }
     }
 
     pub fn exit_code() -> u8 {
@@ -55,8 +96,14 @@ mod imp {
             unsafe { libc::_exit(128 + signal) };
         }
         let _ = FIRST.compare_exchange(0, signal, SeqCst, SeqCst); // only the first counts
-        if let Some(stop) = STOP.get() {
-            stop.request();
+        match STOP.get() {
+            Some(stop) => stop.request(),
+            None => {
+                let word = if ON_TERMINAL.load(SeqCst) { &b"\npudica: stopped\n"[..] } else { b"pudica: stopped\n" };
+                // SAFETY: writes bytes that live for ever; what cannot be written is not missed.
+                unsafe { libc::write(libc::STDERR_FILENO, word.as_ptr().cast(), word.len()) };
+                leave();
+            }
         }
     }
 
@@ -98,7 +145,15 @@ mod imp {
         .map_err(io::Error::other)
     }
 
+    pub fn end_on_signals() -> io::Result<()> {
+        Ok(()) // as the system does it
+    }
+
     pub fn exit_code() -> u8 {
         130
+    }
+
+    pub fn leave() -> ! {
+        std::process::exit(130)
     }
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use pudica_theory::TheoryError;
 use pudica_theory::spectra::analysis::{Accuracy, EmpiricalAnswer, Method};
 use pudica_theory::spectra::cube::CubeSpectrum;
+use pudica_theory::spectra::finite::check_size;
 use pudica_theory::spectra::{
     Activation, Analysis, Architecture, Empirical, Estimate, Family, Kernel, Monotone, Readout, Request, Size, analyse,
 };
@@ -94,9 +95,21 @@ enum ReadoutName {
     Mean,
 }
 
+impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let networks =
+            self.empirical.map_or(String::new(), |count| format!(" of {count} finite networks, width {}", self.width));
+        format!("computing the kernel's spectrum for {} on {} bits{networks}", self.arch, self.dim)
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> {
     let request = arguments.request()?;
+    if let Some(Empirical { size, .. }) = &request.empirical {
+        check_size(&request.network, *size)?; // before what the infinitely wide network takes
+    }
     let terminal = std::io::stderr().is_terminal();
     let mut progress = |done: u64, all: u64| {
         if terminal {

@@ -6,7 +6,7 @@ use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
 use clap::Args;
 use pudica_lab::SweepFolder;
-use pudica_lab::store::{AtWork, Status};
+use pudica_lab::store::{AtWork, Failure, Status};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,7 @@ fn words(folder: &Path, status: &Status) -> Result<String, std::fmt::Error> {
         (status.finished, "finished"),
         (status.failed.len(), "failed"),
         (status.skipped, "skipped"),
+        (status.damaged.len(), "damaged"),
         (status.at_work, "at work"),
         (status.interrupted, "interrupted"),
         (status.waiting, "waiting"),
@@ -110,7 +111,9 @@ fn words(folder: &Path, status: &Status) -> Result<String, std::fmt::Error> {
         let more = if one.errors.len() > 1 { format!(" (and {} more)", one.errors.len() - 1) } else { String::new() };
         format!("{}: {errors}{more}{}", place(one), log(folder, one))
     })?;
-    list(&mut text, "failed", &status.failed, |run| format!("{} ({}): {}", run.id, run.label, run.problem))?;
+    let line = |run: &Failure| format!("{} ({}): {}", run.id, run.label, run.problem);
+    list(&mut text, "failed", &status.failed, line)?;
+    list(&mut text, "damaged, made again by the same `pudica run` with --repair", &status.damaged, line)?;
     Ok(text)
 }
 

@@ -1,4 +1,6 @@
-//! Numbers and bars for people.
+//! Numbers, bars and messages for people.
+
+use pudica_boolean::shortened;
 
 /// A number with about six significant digits: `11`, `3.70018`, `1.2e-9`.
 pub fn number(value: f64) -> String {
@@ -40,6 +42,34 @@ pub fn sum_of(terms: impl Iterator<Item = (bool, String)>) -> String {
         sum += &term;
     }
     if sum.is_empty() { "0".into() } else { sum }
+}
+
+/// A message without what is of no use to people: the system's numbers of errors, and more than the beginning of anything long that was
+/// typed or read and is quoted in it.
+pub fn brief(message: &str) -> String {
+    // Longer than words, and than paths, are.
+    let is_long = |word: &str| word.chars().count() > if word.contains('/') { 300 } else { 120 };
+    let mut text = String::new();
+    for word in message.split_inclusive(char::is_whitespace) {
+        let (word, space) = word.split_at(word.trim_end().len());
+        text += &if is_long(word) { shortened(word, 80) } else { word.into() };
+        text += space;
+    }
+    text = text.replace(|c: char| c.is_control() && c != '\n', " "); // they would act on the terminal
+    while let Some(start) = text.find(" (os error ") {
+        match text[start..].find(')') {
+            Some(end) => text.replace_range(start..=start + end, ""),
+            None => break,
+        }
+    }
+    for (theirs, ours) in [
+        ("stream did not contain valid UTF-8", "it is no text in UTF-8"),
+        ("File too large", "the file is larger than `ulimit -f` allows here"),
+        ("No space left on device", "the disk is full; free some space and run the same command again"),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    shortened(&text, 2000)
 }
 
 /// "1 run", "7 runs".
@@ -87,6 +117,15 @@ pub fn cut(line: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_brief() {
+        assert_eq!(brief("cannot read a b: No such file (os error 2); try x"), "cannot read a b: No such file; try x");
+        let long = "x".repeat(100_000);
+        assert_eq!(brief(&format!("no scale {long} here")), format!("no scale {}... here", &long[..80]));
+        assert_eq!(brief(&format!("{long}\n\x1b[2Jx")), format!("{}...\n [2Jx", &long[..80]));
+        assert_eq!(brief(&"a ".repeat(10_000)).len(), 2003);
+    }
 
     #[test]
     fn numbers_read_well() {

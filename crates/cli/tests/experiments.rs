@@ -82,7 +82,9 @@ fn plots_are_asked_for_by_recipe_and_by_flags() {
     assert!(page.contains("Blowup against param norm") && page.contains("target = parity"));
 
     let refusal = refused(folder.path(), &["report", "out", "--x", "n", "--y", "sharpnes"]);
-    assert!(refusal.contains("did you mean `sharpness`?") && refusal.contains("param_norm"), "{refusal}");
+    assert!(refusal.contains("did you mean `sharpness`?"), "{refusal}");
+    let refusal = refused(folder.path(), &["report", "out", "--x", "n", "--y", "something"]);
+    assert!(refusal.contains("settings: ") && refusal.contains("param_norm"), "{refusal}"); // all of them
     let refusal = refused(folder.path(), &["report", "out", "--x", "d", "--y", "sharpness"]);
     assert!(refusal.contains("did you mean `model.d`?"), "{refusal}");
     let refusal = refused(folder.path(), &["report", "out", "--x", "n"]);
@@ -160,40 +162,77 @@ fn own_functions_are_swept_resumed_and_refused_when_their_tables_change() {
     assert!(pudica(folder.path(), &["report", "out"]).status.success(), "a report needs no table");
 }
 
-/// Files that were cut behind its back: a finished run is made again, and a report says what it left out.
+/// Files that were cut behind its back: `run`, `report` and `status` name the run and do not count it, and `--repair` makes it again.
 #[test]
-fn a_finished_run_whose_files_were_cut_is_noticed_and_made_again() {
+fn a_damaged_run_is_named_and_made_again_on_request() {
     let folder = folder();
     let run = ["run", "tiny.toml", "target=parity", "n=3", "--out", "out"];
     printed(folder.path(), &run);
     let out = folder.path().join("out");
     let (runs, expected) = (run_folders(&out), measures(&out));
+    let id = runs[0].file_name().unwrap().to_string_lossy().into_owned();
     let metrics = runs[0].join("metrics.jsonl");
     let whole = std::fs::read(&metrics).unwrap();
-    let weights = runs[1].join("weights.safetensors");
     for damaged in [Some(&whole[..whole.len() / 2]), Some(b"garbage"), None] {
         match damaged {
             Some(bytes) => std::fs::write(&metrics, bytes).unwrap(),
             None => std::fs::remove_file(&metrics).unwrap(),
         }
         let report = pudica(folder.path(), &["report", "out"]);
-        assert!(text(&report.stderr).contains("is left out: metrics.jsonl has"), "{}", text(&report.stderr));
-        assert!(text(&report.stdout).contains("1 not made yet"), "{}", text(&report.stdout));
+        let sentence = text(&report.stderr);
+        assert!(sentence.contains(&format!("run {id} (")) && sentence.contains("metrics.jsonl has "), "{sentence}");
+        assert!(sentence.contains("with --repair makes it again"), "{sentence}");
+        assert!(text(&report.stdout).contains("1 damaged"), "{}", text(&report.stdout));
+        let status = printed(folder.path(), &["status", "out"]);
+        assert!(status.contains("1 damaged") && status.contains(&id), "{status}");
         let again = pudica(folder.path(), &run);
-        assert!(text(&again.stderr).contains("lines; it is made again"), "{}", text(&again.stderr));
+        let sentence = text(&again.stderr);
+        assert_eq!(again.status.code(), Some(2), "{sentence}");
+        assert!(
+            sentence.contains("pudica: 1 run damaged and not counted; run the same command with --repair"),
+            "{sentence}"
+        );
+        let repaired = pudica(folder.path(), &[&run[..], &["--repair"]].concat());
+        let sentence = text(&repaired.stderr);
+        assert!(
+            repaired.status.success() && sentence.contains("it is made again, and what was there is in"),
+            "{sentence}"
+        );
         assert_eq!(measures(&out), expected);
-        let lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
-        assert_eq!(lines(&std::fs::read(&metrics).unwrap()), lines(&whole));
     }
+    assert_eq!(std::fs::read_dir(out.join("damaged")).unwrap().count(), 3);
+    let weights = runs[1].join("weights.safetensors");
     let kept = std::fs::read(&weights).unwrap();
     std::fs::write(&weights, &kept[..100]).unwrap();
-    let again = pudica(folder.path(), &run);
-    assert!(text(&again.stderr).contains("weights.safetensors has 100 of its"), "{}", text(&again.stderr));
+    let sentence = text(&pudica(folder.path(), &run).stderr);
+    assert!(sentence.contains("weights.safetensors has 100 of its"), "{sentence}");
+    printed(folder.path(), &[&run[..], &["--repair"]].concat());
     assert!(std::fs::read(&weights).unwrap() == kept);
     // Weights that somebody deleted for their size are not missed.
     std::fs::remove_file(&weights).unwrap();
     let again = pudica(folder.path(), &[&run[..], &["--json"]].concat());
     assert!(events(&text(&again.stdout)).iter().all(|event| event["event"] != "run_started"));
+    let refusal = refused(folder.path(), &[&run[..], &["--repair", "--engine", "slurm"]].concat());
+    assert!(refusal.contains("cannot be used with"), "{refusal}");
+}
+
+/// For tests of interruptions, times can be set by the environment; what is no time is refused.
+#[test]
+fn times_of_the_environment_are_read_or_refused() {
+    let folder = folder();
+    let run = |seconds: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));
+        command.args(["run", "tiny.toml", "target=parity", "n=3", "--out", "out"]).current_dir(folder.path());
+        command.env("PUDICA_CHECKPOINT_SECONDS", seconds).output().unwrap()
+    };
+    for seconds in ["soon", "-1", "1e99"] {
+        let sentence = text(&run(seconds).stderr);
+        assert!(
+            sentence.contains(&format!("PUDICA_CHECKPOINT_SECONDS={seconds}: give a number of seconds")),
+            "{sentence}"
+        );
+    }
+    assert!(run("0.01").status.success() && run("").status.success());
 }
 
 /// What a crash leaves: a group killed at any moment, with whatever was on the disk then.
@@ -305,7 +344,7 @@ fn bad_input_gets_one_sentence() {
         (&["run", "vasudeva/grokking", "--dtype", "f64"], "have f32 only"),
         (&["run", "hahn/scratchpad", "--reference"], "leave --reference out"),
         (&["run", "tiny.toml", "model.d=1000000000"], "model.d: must be at most 65536"),
-        (&["run", "tiny.toml", "train.batch=16777216", "n=30", "model.d=4096"], "is free"),
+        (&["run", "tiny.toml", "train.batch=16777216", "n=30", "model.d=4096"], "this process may have"),
         (&["run", "tiny.toml", "measure.draws=1000000000000"], "at most 1000000"),
         (&["run", "vasudeva/grokking", "operation=sin(a)"], "such as a+b"),
         (&["show", "vasudeva/grokking", "modulus=1000"], "from 2 to 300"),

@@ -94,7 +94,7 @@ fn absurd_numbers_of_threads_are_refused() {
         let (code, message) = ending(&output);
         assert_eq!(
             (code, message.as_str()),
-            (Some(2), &*format!("pudica: {name}=1000000 asks for too many threads: give at most 1024\n"))
+            (Some(2), &*format!("pudica: {name}=1000000: give a number of threads, at most 1024\n"))
         );
     }
 }
@@ -110,7 +110,7 @@ fn a_limit_of_memory_is_heeded() {
         let line = format!("ulimit -v {limit} && {} {command}", env!("CARGO_BIN_EXE_pudica"));
         let (code, message) = ending(&Command::new("sh").args(["-c", &line]).output().unwrap());
         assert_eq!(code, Some(2), "{command}: {message}");
-        assert!(message.contains("needs") && message.contains("is free"), "{command}: {message}");
+        assert!(message.contains("needs") && message.contains("this process may have"), "{command}: {message}");
     }
 }
 

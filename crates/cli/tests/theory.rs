@@ -62,8 +62,8 @@ fn two_networks_and_shorter_strings() {
     assert_eq!(found["lemma21"]["versus"], short);
     assert!(refused(&["bounds", &long, "--versus", &short]).contains("strings of 5 bits, the other of 7"));
     assert!(refused(&["bounds", &long, "--n", "8"]).contains("1 to 7 bits, not 8"));
-    assert!(refused(&["bounds", &long, "--heads", "5"]).contains("heads must divide d = 32"));
-    assert!(refused(&["bounds", &long, "--rho", "-1"]).contains("positive number, not -1"));
+    assert!(refused(&["bounds", &long, "--heads", "5"]).contains("a width of 32, which 5 heads do not divide"));
+    assert!(refused(&["bounds", &long, "--rho", "-1"]).contains("must be above 0 and at most 1000000, not -1"));
     assert!(refused(&["bounds", &long, "--draws", "1"]).contains("a whole number from 2 to 100,000"));
     assert!(refused(&["bounds", &long, "--versus", "frist"]).contains("did you mean 'first'?"));
     assert!(refused(&["bounds", &long, "--draws", "1000000000000"]).contains("a whole number from 2 to 100,000"));

@@ -75,6 +75,10 @@ pub struct Machine {
     pub unit: Option<Unit>,
     /// After how long without a sign of life a process that cannot be seen loses its runs to this one; `None`: ten minutes.
     pub stale_after: Option<std::time::Duration>,
+    /// How often runs save their states; `None`: every 30 seconds, less often where saving takes long.
+    pub checkpoint_every: Option<std::time::Duration>,
+    /// Whether damaged runs are moved aside and made again; otherwise they are named and left as they are.
+    pub repair: bool,
 }
 
 impl Machine {

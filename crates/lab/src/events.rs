@@ -111,6 +111,9 @@ pub struct Tally {
     pub skipped: usize,
     /// Not ended yet.
     pub remaining: usize,
+    /// Those whose files are damaged: left as they are, and not counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub damaged: usize,
     /// Those of them that other processes are making in the same folder.
     #[serde(skip_serializing_if = "is_zero")]
     pub elsewhere: usize,
@@ -119,6 +122,9 @@ pub struct Tally {
     /// What runs met that are left for the next time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
+    /// What is wrong with damaged ones, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
     /// Wall-clock seconds of this call; in a report, those of all runs.
     pub seconds: f64,
 }
@@ -143,6 +149,11 @@ impl Tally {
         let ended = tally.converged + tally.discarded + tally.failed + tally.skipped;
         tally.remaining = planned.saturating_sub(ended);
         tally
+    }
+
+    /// The same where some of those that have not ended are damaged, each said in a sentence.
+    pub fn with_damaged(self, damage: Vec<String>) -> Tally {
+        Tally { remaining: self.remaining.saturating_sub(damage.len()), damaged: damage.len(), damage, ..self }
     }
 }
 

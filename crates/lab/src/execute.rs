@@ -17,8 +17,12 @@ use crate::events::{Event, Observer, Tally};
 use crate::experiment::{Experiment, Lockstep, Teacher, Work};
 use crate::group::{Assignment, Listener, run_group};
 use crate::plan::{Plan, PlannedRun};
+use crate::size;
 use crate::stop::Stop;
-use crate::store::{AtWork, BEAT, Claim, Claims, Outcome, Presence, RunFolder, RunSummary, STALE_AFTER, SweepFolder};
+use crate::store::{
+    AtWork, BEAT, Claim, Claims, Damage, DamagedRun, Outcome, Presence, RunFolder, RunRecord, RunSummary, STALE_AFTER,
+    State as OnDisk, SweepFolder,
+};
 
 /// A pace is told after this time.
 const PACE_AFTER: Duration = Duration::from_secs(2);
@@ -40,6 +44,7 @@ pub fn execute(plan: &Plan, folder: &Path, machine: &Machine, observer: &dyn Obs
 pub fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
     machine.check(plan.kind().name, &plan.kind().abilities)?;
     let experiment = (plan.kind().open)(plan, machine)?;
+    size::check_time(plan, experiment.as_ref())?;
     for run in &plan.runs {
         if let Some(most) = machine.together.filter(|most| *most > 1) {
             let Lockstep { most: can, .. } = experiment.lockstep(&run.settings)?;
@@ -78,8 +83,8 @@ pub fn execute_with(
         None => vec![true; plan.runs.len()],
     };
     let folder = match machine.unit {
-        Some(_) => SweepFolder::announce(folder, plan, &machine.program, &mut notices)?,
-        None => SweepFolder::claim(folder, plan, &machine.program, &mut notices)?,
+        Some(_) => SweepFolder::announce(folder, plan, machine, &mut notices)?,
+        None => SweepFolder::claim(folder, plan, machine, &mut notices)?,
     };
     let report = AtWork {
         unit: machine.unit.map(|unit| unit.to_string()),
@@ -140,6 +145,7 @@ fn make_all(
     (tally.stopped, tally.seconds) = (stop.requested(), sweep.start.elapsed().as_secs_f64());
     tally.elsewhere = state.left_to_others;
     tally.errors = state.errors;
+    tally = tally.with_damaged(state.damaged);
     observer.notice(&Event::SweepEnded(tally.clone()));
     Ok(tally)
 }
@@ -190,6 +196,8 @@ struct State {
     fatal: Option<Error>,
     /// What runs met that are left for the next time.
     errors: Vec<String>,
+    /// What is wrong with runs that are left as they are.
+    damaged: Vec<String>,
 }
 
 /// What a thread does next.
@@ -227,7 +235,7 @@ impl<'a> Running<'a> {
         notices: &mut Vec<String>,
     ) -> Result<Running<'a>> {
         let mut summaries = HashMap::new();
-        let mut pending = Vec::new();
+        let (mut pending, mut damaged) = (Vec::new(), Vec::new());
         let mut works = Vec::new();
         for (index, run) in plan.runs.iter().enumerate() {
             works.push(experiment.work(&run.settings)?);
@@ -235,25 +243,28 @@ impl<'a> Running<'a> {
                 continue;
             }
             let folder = folder.run(&run.id);
-            let step = match folder.ending()? {
-                Some((summary, damage)) => {
+            let step = match look(experiment, plan, run, &folder, machine.repair)? {
+                Found::Ended(summary) => {
                     if let Some(data) = experiment.data(&run.settings) {
                         folder.check_data(&data)?;
                     }
-                    let Some(damage) = damage else {
-                        folder.remove_checkpoint()?; // left behind by an interruption just after the summary
-                        summaries.insert(run.id.clone(), summary);
-                        continue;
-                    };
-                    notices.push(format!("run {} ({}): {damage}; it is made again", run.id, run.label));
-                    0
+                    folder.remove_checkpoint()?; // left behind by an interruption just after the summary
+                    summaries.insert(run.id.clone(), *summary);
+                    continue;
                 }
-                None => step_of(experiment, run, &folder)?,
+                Found::Damaged(_) if machine.repair => 0,
+                Found::Damaged(run) => {
+                    notices.push(run.to_string());
+                    damaged.push(run.to_string());
+                    continue;
+                }
+                Found::At(step) => step,
             };
             let Lockstep { key, most } = experiment.lockstep(&run.settings)?;
             let most = machine.together.map_or(most, |asked| asked.min(most));
             pending.push(Pending { index, lockstep: (key, step), most });
         }
+        claims.clear(|run| summaries.contains_key(run))?;
         let total = pending.iter().map(|run| works[run.index].total()).sum();
         let state = State {
             pending,
@@ -270,6 +281,7 @@ impl<'a> Running<'a> {
             begun: None,
             fatal: None,
             errors: Vec::new(),
+            damaged,
         };
         Ok(Running {
             plan,
@@ -376,7 +388,11 @@ impl<'a> Running<'a> {
         for (index, claim) in group {
             let run = &self.plan.runs[index];
             let folder = self.folder.run(&run.id).under(claim);
-            let teacher = match run.depends_on(self.plan.kind()).map(|id| self.teacher(&id)).transpose() {
+            let teacher = run.depends_on(self.plan.kind());
+            if let Some(id) = &teacher {
+                self.check_weights(id)?;
+            }
+            let teacher = match teacher.map(|id| self.teacher(&id)).transpose() {
                 Ok(teacher) => teacher,
                 Err(problem) => {
                     let summary = RunSummary::skipped(&run.id, problem);
@@ -393,7 +409,18 @@ impl<'a> Running<'a> {
             return Ok(());
         }
         let telling = Telling { sweep: self, indices };
-        run_group(&assignments, self.experiment, &self.machine.program, &telling, &self.stop)
+        run_group(&assignments, self.experiment, self.machine, &telling, &self.stop)
+    }
+
+    /// Refuses weights that other runs learn from and that are not those of the run that ended.
+    fn check_weights(&self, id: &str) -> Result<()> {
+        let summary = self.state().summaries.get(id).filter(|run| run.outcome == Outcome::Finished).cloned();
+        let Some(files) = summary.and_then(|summary| summary.files) else { return Ok(()) };
+        let folder = self.folder.run(id);
+        match folder.weights_damage(&files, true)? {
+            Some(damage) => Err(Error::damaged(&folder.weights_path(), damage.problem)),
+            None => Ok(()),
+        }
     }
 
     fn teacher(&self, id: &str) -> Result<Teacher, String> {
@@ -474,10 +501,33 @@ impl<'a> Running<'a> {
     }
 }
 
-/// The step that a run is at.
-fn step_of(experiment: &dyn Experiment, run: &PlannedRun, folder: &RunFolder) -> Result<u64> {
-    let Some(checkpoint) = folder.checkpoint()? else { return Ok(0) };
-    experiment.step_of(&run.settings, &checkpoint).map_err(|error| Error::damaged(&folder.checkpoint_path(), error))
+/// How a run stands.
+enum Found {
+    Ended(Box<RunSummary>),
+    /// It is at this step.
+    At(u64),
+    Damaged(DamagedRun),
+}
+
+/// Looks at the files of a run; `thorough`: at every byte.
+fn look(
+    experiment: &dyn Experiment,
+    plan: &Plan,
+    run: &PlannedRun,
+    folder: &RunFolder,
+    thorough: bool,
+) -> Result<Found> {
+    let damaged = |damage| Ok(Found::Damaged(DamagedRun { record: RunRecord::of(run), damage }));
+    match folder.state(plan.kind(), thorough)? {
+        OnDisk::Ended(_, summary) => return Ok(Found::Ended(summary)),
+        OnDisk::Damaged(damage) => return damaged(damage),
+        OnDisk::None | OnDisk::Begun(_) => {}
+    }
+    let Some(checkpoint) = folder.checkpoint()? else { return Ok(Found::At(0)) };
+    match experiment.step_of(&run.settings, &checkpoint) {
+        Ok(step) => Ok(Found::At(step)),
+        Err(error) => damaged(Damage { file: "checkpoint.safetensors", problem: format!("cannot be read ({error})") }),
+    }
 }
 
 /// What a panic said.

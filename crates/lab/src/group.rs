@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::compute::instruction_set;
+use crate::compute::{Machine, instruction_set};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lost, Measured, RunStart, Teacher, Training, Work};
 use crate::plan::PlannedRun;
@@ -45,7 +45,7 @@ pub(crate) trait Listener: Sync {
 pub(crate) fn run_group(
     runs: &[Assignment],
     experiment: &dyn Experiment,
-    program: &str,
+    machine: &Machine,
     listener: &dyn Listener,
     stop: &Stop,
 ) -> Result<()> {
@@ -77,10 +77,11 @@ pub(crate) fn run_group(
             replicas: runs.len(),
             seconds_before: start.lines.iter().rev().find_map(seconds).unwrap_or(0.0),
             logged: start.lines.last().and_then(|line| line.get("step")).and_then(Value::as_u64),
+            is_behind: false,
         });
     }
     drop(starts);
-    let mut group = Group { runs: under_way, training, program, listener, stop, told: Mutex::new(Instant::now()) };
+    let mut group = Group { runs: under_way, training, machine, listener, stop, told: Mutex::new(Instant::now()) };
     match group.train().and_then(|()| group.measure()) {
         Err(error) if !matches!(error, Error::Stopped) => {
             let _ = group.save(); // what can still be saved is; the error to tell is the first one
@@ -95,7 +96,7 @@ struct Group<'a> {
     /// Those that are not lost.
     runs: Vec<UnderWay<'a>>,
     training: Box<dyn Training + 'a>,
-    program: &'a str,
+    machine: &'a Machine,
     listener: &'a dyn Listener,
     stop: &'a Stop,
     /// When progress was told last.
@@ -114,6 +115,8 @@ struct UnderWay<'a> {
     seconds_before: f64,
     /// The last step it logged.
     logged: Option<u64>,
+    /// Whether it has trained on since, or could not log all that it had: a checkpoint now would leave a gap in its metrics.
+    is_behind: bool,
 }
 
 impl Group<'_> {
@@ -121,12 +124,12 @@ impl Group<'_> {
     fn train(&mut self) -> Result<()> {
         let Some(steps) = self.runs.first().map(|run| run.assignment.work.steps) else { return Ok(()) };
         let mut saved = Instant::now();
-        let mut pause = CHECKPOINT_EVERY;
+        let mut pause = self.machine.checkpoint_every.unwrap_or(CHECKPOINT_EVERY);
         let mut pace = Pace::default();
         while !self.runs.is_empty() {
             match self.with_progress(|training, progress| training.lines(progress)) {
                 // Measuring a line is not resumed part-way: its noise is named by the run, so doing it again gives the same numbers.
-                Err(Error::Stopped) => {}
+                Err(Error::Stopped) => self.runs.iter_mut().for_each(|run| run.is_behind = false),
                 lines => self.log(lines?)?,
             }
             self.end_lost()?;
@@ -136,7 +139,9 @@ impl Group<'_> {
                 self.save()?;
                 self.stop.check()?;
                 saved = Instant::now();
-                pause = CHECKPOINT_EVERY.max(CHECKPOINT_COST * saving.elapsed());
+                if self.machine.checkpoint_every.is_none() {
+                    pause = CHECKPOINT_EVERY.max(CHECKPOINT_COST * saving.elapsed());
+                }
             }
             let step = self.training.step();
             if step >= steps {
@@ -144,6 +149,7 @@ impl Group<'_> {
             }
             let count = pace.steps(steps - step);
             let begun = Instant::now();
+            self.runs.iter_mut().for_each(|run| run.is_behind = true);
             self.training.advance(count)?;
             pace.took(self.training.step() - step, begun.elapsed());
             self.end_lost()?;
@@ -189,13 +195,16 @@ impl Group<'_> {
         }
     }
 
-    /// Logs lines of metrics, those not logged before an interruption.
+    /// Logs lines of metrics, those not logged before an interruption; a failure of one run does not keep the others from theirs.
     fn log(&mut self, mut lines: Vec<Vec<Line>>) -> Result<()> {
+        let mut logged = Ok(());
         for run in &mut self.runs {
             let lines = lines.get_mut(run.place).map(std::mem::take).unwrap_or_default();
-            run.log(lines)?;
+            let own = run.log(lines);
+            run.is_behind = own.is_err();
+            logged = logged.and(own);
         }
-        Ok(())
+        logged
     }
 
     /// Ends the runs that are lost.
@@ -239,14 +248,15 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Saves every run's state, where there is any; a failure to save one does not keep the others from being saved.
+    /// Saves every run's state, where there is any and its metrics are logged; a failure to save one does not keep the others from being
+    /// saved.
     fn save(&self) -> Result<()> {
         if self.training.step() == 0 {
             return Ok(());
         }
-        let states: Vec<Vec<u8>> =
-            self.runs.iter().map(|run| self.training.checkpoint(run.place)).collect::<Result<_>>()?;
-        let folders: Vec<&RunFolder> = self.runs.iter().map(|run| &run.assignment.folder).collect();
+        let runs: Vec<&UnderWay> = self.runs.iter().filter(|run| !run.is_behind).collect();
+        let states: Vec<Vec<u8>> = runs.iter().map(|run| self.training.checkpoint(run.place)).collect::<Result<_>>()?;
+        let folders: Vec<&RunFolder> = runs.iter().map(|run| &run.assignment.folder).collect();
         let saved: Vec<Result<()>> =
             folders.par_iter().zip(&states).map(|(folder, state)| folder.save_checkpoint(state)).collect();
         saved.into_iter().collect()
@@ -271,7 +281,7 @@ impl Group<'_> {
             seconds: run.seconds(),
             device: self.training.device(),
             made_by: compute.map(|compute| MadeBy {
-                program: self.program.into(),
+                program: self.machine.program.clone(),
                 dtype: compute.dtype,
                 engine: compute.engine,
                 instruction_set: instruction_set().into(),

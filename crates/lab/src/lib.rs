@@ -23,6 +23,7 @@ pub mod plan;
 pub mod recipe;
 mod results;
 pub mod settings;
+mod size;
 mod stop;
 pub mod store;
 mod trained;

@@ -16,6 +16,9 @@ use crate::settings::Settings;
 /// A plan of more runs than this is a typing mistake.
 const MOST_RUNS: usize = 200_000;
 
+/// The setting that names a run's random choices and decides nothing else: runs that differ in it alone are resolved once.
+const SEED: &str = "seed";
+
 /// The longest part of a folder's name that overrides make.
 const LONGEST_SUFFIX: usize = 60;
 
@@ -158,8 +161,8 @@ pub fn quoted(text: &str) -> String {
 /// The settings that differ between some runs, in the order of definition.
 pub fn varying(runs: &[&Settings]) -> Vec<String> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
-    let differs = |key: &String| others.iter().any(|other| other.get(key).ok() != first.get(key).ok());
-    first.keys().into_iter().filter(differs).collect()
+    let differs = |place: usize| others.iter().any(|other| !first.agrees(other, place));
+    first.keys().iter().enumerate().filter(|(place, _)| differs(*place)).map(|(_, key)| key.clone()).collect()
 }
 
 /// How a person names each of some runs: by those of these settings that differ between them, or by what the kind calls a run where none
@@ -255,18 +258,27 @@ impl Used {
     }
 
     /// The settings of a run as they are computed with, from those that were given.
-    fn resolve(&mut self, given: &Settings) -> Result<Settings> {
-        let resolved = (self.kind.settings.identify)(self.kind.resolve(given)?, &mut self.files)?;
-        self.runs += 1;
+    fn resolve(&mut self, given: &Settings) -> Result<Resolved> {
+        let mut settings = (self.kind.settings.identify)(self.kind.resolve(given)?, &mut self.files)?;
+        settings.share_names(&self.defaults);
+        let mut dropped = Vec::new();
         for key in given.keys() {
-            let (asked, found) = (given.get(&key)?, resolved.get(&key)?);
+            let (asked, found) = (given.get(key)?, settings.get(key)?);
             // A text that is written otherwise, such as a formula without blanks, was used.
-            let dropped = asked != found && (!found.is_string() || *found == "");
-            if dropped && asked != self.defaults.get(&key)? {
-                *self.dropped.entry(key).or_default() += 1;
+            let is_dropped = asked != found && (!found.is_string() || *found == "");
+            if is_dropped && asked != self.defaults.get(key)? {
+                dropped.push(key.clone());
             }
         }
-        Ok(resolved)
+        Ok(Resolved { settings, dropped })
+    }
+
+    /// One more run has dropped these keys.
+    fn count(&mut self, dropped: &[String]) {
+        self.runs += 1;
+        for key in dropped {
+            *self.dropped.entry(key.clone()).or_default() += 1;
+        }
     }
 
     /// Keys that were given and that no run has used.
@@ -278,11 +290,64 @@ impl Used {
     }
 }
 
+/// The settings of a run as they are computed with.
+struct Resolved {
+    settings: Settings,
+    /// The keys that were given and dropped.
+    dropped: Vec<String>,
+}
+
+/// Runs that differ in their seed alone.
+struct Family {
+    resolved: Resolved,
+    /// What stands before and after the seed in the text whose hash is a run's id.
+    identity: Option<(String, String)>,
+}
+
+impl Family {
+    fn new(kind: &Kind, resolved: Resolved) -> Result<Family> {
+        Ok(Family { identity: around_seed(kind, &resolved.settings)?, resolved })
+    }
+
+    /// The id and the settings of the run with this seed.
+    fn member(&self, kind: &Kind, seed: &Value) -> Result<(String, Settings)> {
+        let mut settings = self.resolved.settings.clone();
+        settings.set(SEED, seed.clone())?;
+        let id = match &self.identity {
+            Some((before, after)) => Kind::id_of_text(&format!("{before}{seed}{after}")),
+            None => kind.id(&settings)?,
+        };
+        Ok((id, settings))
+    }
+}
+
+/// What stands before and after the seed in the text whose hash is a run's id; `None` where it has not one place there.
+fn around_seed(kind: &Kind, settings: &Settings) -> Result<Option<(String, String)>> {
+    let mut settings = settings.clone();
+    let mut text = |seed: u64| settings.set(SEED, seed.into()).and_then(|()| kind.identity(&settings));
+    let (with_most, most) = (text(u64::MAX)?, u64::MAX.to_string());
+    let Some((before, after)) = with_most.split_once(&most) else { return Ok(None) };
+    let holds = [0, 42].map(|seed| text(seed).map(|text| text == format!("{before}{seed}{after}")));
+    let [first, second] = holds;
+    Ok((first? && second?).then(|| (before.into(), after.into())))
+}
+
 fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &mut Used) -> Result<Vec<PlannedRun>> {
     let mut fixed = scale.settings.clone();
     for (key, value) in &sweep.set {
         fixed.set(key, fill_in(value, parent)?)?;
     }
+    // With what they imply for settings that nobody gave.
+    let complete = |kind: &Kind, settings: &Settings| {
+        let mut settings = settings.clone();
+        for (key, value) in (kind.settings.implied)(&settings)? {
+            if !scale.given.iter().any(|given| given == key) && !sweep.decides(key) {
+                settings.set(key, value)?;
+            }
+        }
+        Ok::<Settings, Error>(settings)
+    };
+    let seeded = sweep.grid.iter().any(|axis| axis.key == SEED);
     let mut runs = Vec::new();
     for draw in 0..sweep.draws {
         let mut drawn = fixed.clone();
@@ -295,15 +360,26 @@ fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &
             };
             drawn.set(&axis.key, value)?;
         }
-        for_each_grid_point(&sweep.grid, drawn, &mut |mut settings| {
-            for (key, value) in (used.kind.settings.implied)(&settings)? {
-                if !scale.given.iter().any(|given| given == key) && !sweep.decides(key) {
-                    settings.set(key, value)?;
-                }
+        // By the place on each axis but the seed's.
+        let mut families: HashMap<Vec<usize>, Family> = HashMap::new();
+        for_each_grid_point(&sweep.grid, &mut drawn, &mut Vec::new(), &mut |settings, point| {
+            let kind = used.kind;
+            if seeded && !families.contains_key(point) {
+                families.insert(point.to_vec(), Family::new(kind, used.resolve(&complete(kind, settings)?)?)?);
             }
-            let settings = used.resolve(&settings)?;
+            let (id, settings) = match families.get(point) {
+                Some(family) => {
+                    used.count(&family.resolved.dropped);
+                    family.member(kind, settings.get(SEED)?)?
+                }
+                None => {
+                    let Resolved { settings, dropped } = used.resolve(&complete(kind, settings)?)?;
+                    used.count(&dropped);
+                    (kind.id(&settings)?, settings)
+                }
+            };
             runs.push(PlannedRun {
-                id: used.kind.id(&settings)?,
+                id,
                 sweep: sweep.name.clone(),
                 parent: parent.map(|parent| parent.id.clone()),
                 label: String::new(),
@@ -315,13 +391,22 @@ fn expand_for(scale: &Scale, sweep: &Sweep, parent: Option<&PlannedRun>, used: &
     Ok(runs)
 }
 
-/// Visits the product of the axes, the last one fastest.
-fn for_each_grid_point(axes: &[Axis], settings: Settings, visit: &mut dyn FnMut(Settings) -> Result<()>) -> Result<()> {
-    let Some((axis, rest)) = axes.split_first() else { return visit(settings) };
-    for value in axis.listed()? {
-        let mut settings = settings.clone();
+/// Visits the product of the axes, the last one fastest, with the settings at each point and its place on each axis but the seed's.
+fn for_each_grid_point(
+    axes: &[Axis],
+    settings: &mut Settings,
+    point: &mut Vec<usize>,
+    visit: &mut dyn FnMut(&Settings, &[usize]) -> Result<()>,
+) -> Result<()> {
+    let Some((axis, rest)) = axes.split_first() else { return visit(settings, point) };
+    for (place, value) in axis.listed()?.iter().enumerate() {
         settings.set(&axis.key, value.clone())?;
-        for_each_grid_point(rest, settings, visit)?;
+        let known = point.len();
+        if axis.key != SEED {
+            point.push(place);
+        }
+        for_each_grid_point(rest, settings, point, visit)?;
+        point.truncate(known);
     }
     Ok(())
 }
@@ -348,4 +433,29 @@ fn fill_in(value: &Value, parent: Option<&PlannedRun>) -> Result<Value> {
         rest = after;
     }
     Ok(Value::from(filled + rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::KINDS;
+
+    /// What plans of many seeds rely on.
+    #[test]
+    fn the_seed_decides_nothing_but_itself() {
+        for kind in KINDS {
+            let resolved = |seed: u64| {
+                let mut settings = kind.defaults();
+                settings.set(SEED, seed.into()).unwrap();
+                kind.resolve(&settings).unwrap()
+            };
+            let (settings, dropped) = (resolved(0), Vec::new());
+            let family = Family::new(kind, Resolved { settings, dropped }).unwrap();
+            assert!(family.identity.is_some(), "{}", kind.name);
+            for seed in [0, 7, 1 << 40, u64::MAX] {
+                let own = resolved(seed);
+                assert_eq!(family.member(kind, &seed.into()).unwrap(), (kind.id(&own).unwrap(), own), "{}", kind.name);
+            }
+        }
+    }
 }

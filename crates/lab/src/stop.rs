@@ -1,7 +1,9 @@
 //! Requests to stop, and the progress of long computations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 
@@ -79,6 +81,30 @@ impl<'a> Progress<'a> {
     /// Whether stopping was requested.
     pub fn stopped(&self) -> bool {
         self.stop.requested()
+    }
+}
+
+/// Does work that cannot be interrupted and has nothing to save, on a thread of its own; when stopping is requested, that thread is left
+/// behind, to end with the process.
+pub(crate) fn unless_stopped<T: Send + 'static>(
+    progress: &Progress,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    const LOOK: Duration = Duration::from_millis(50);
+    let (sender, receiver) = mpsc::channel();
+    let worker = std::thread::Builder::new().spawn(move || {
+        let _ = sender.send(work()); // nobody listens any more where stopping was requested
+    });
+    let worker = worker.map_err(|error| Error::Other(format!("cannot start a thread: {error}")))?;
+    loop {
+        match receiver.recv_timeout(LOOK) {
+            Ok(found) => return Ok(found),
+            Err(RecvTimeoutError::Timeout) => progress.stop.check()?,
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => return Err(Error::Other("a thread ended without a result".into())),
+            },
+        }
     }
 }
 

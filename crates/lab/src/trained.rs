@@ -76,7 +76,7 @@ pub fn trained_network(folder: &RunFolder, data: Option<&Path>) -> Result<Traine
 /// The weights of a finished run.
 pub(crate) fn weights_of(folder: &RunFolder) -> Result<Vec<u8>> {
     let path = folder.weights_path();
-    std::fs::read(&path).map_err(Error::io("read", &path))
+    pudica_boolean::plain::bytes(&path).map_err(Error::io("read", &path))
 }
 
 /// The settings of a run as its kind has them.
@@ -93,7 +93,7 @@ pub(crate) fn settings_of<T: serde::de::DeserializeOwned>(folder: &RunFolder) ->
 pub(crate) fn check_sizes(folder: &RunFolder, settings: &Settings) -> Result<()> {
     const LARGEST: u64 = 1 << 20;
     let weights = std::fs::metadata(folder.weights_path()).map_or(0, |weights| weights.len());
-    for (key, value) in flatten(settings.tree()) {
+    for (key, value) in flatten(&settings.tree()) {
         let is_size = key.starts_with("model.") || ["n", "data.size", "length", "modulus"].contains(&key.as_str());
         // Each layer has weights.
         let is_depth = ["model.layers", "model.depth", "model.blocks"].contains(&key.as_str());

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::{numbers, plan, plan_of, runs};
 use fake::{Fake, execute};
-use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, SweepFolder, Tally};
+use pudica_lab::store::Status;
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute_with};
 
 const RECIPE: &str = "
 title = 'test'
@@ -196,7 +197,9 @@ fn an_error_in_one_run_saves_its_group() {
     let error = execute(&plan, folder.path(), 1, &trainer, &spoil, &Stop::new()).unwrap_err().to_string();
     assert!(error.contains("cannot write") && error.contains(&plan.runs[2].id), "{error}");
     let sweep = SweepFolder::open(folder.path()).unwrap();
-    for run in &plan.runs {
+    // Its own state is not saved: that counts on metrics which cannot be read.
+    assert!(sweep.run(&plan.runs[2].id).checkpoint().unwrap().is_none());
+    for run in plan.runs.iter().filter(|run| run.id != plan.runs[2].id) {
         let saved = String::from_utf8(sweep.run(&run.id).checkpoint().unwrap().expect("it is saved")).unwrap();
         let step: u64 = saved.split(' ').next().unwrap().parse().unwrap();
         assert!(step > 0 && step < 2000, "{saved}");
@@ -247,7 +250,7 @@ fn folders_of_others_are_refused() {
         execute(plan, folder.path(), 2, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
     };
 
-    let claimed = SweepFolder::claim(folder.path(), &plan, "test", &mut Vec::new()).unwrap();
+    let claimed = SweepFolder::claim(folder.path(), &plan, &Machine::default(), &mut Vec::new()).unwrap();
     assert!(refuse(&plan).contains("another pudica is running in this folder"));
     drop(claimed);
 
@@ -316,22 +319,162 @@ fn a_bug_in_one_run_leaves_it_and_the_others_go_on() {
     assert!(tally.errors[0].contains("a bug of the fake"), "{:?}", tally.errors);
 }
 
-/// What a run's folder says is compared with its id, so that a damaged one is not believed.
+/// What a run's folder holds is checked: a damaged run is named, does not count, and is made again on request, alone.
 #[test]
 fn damaged_run_folders_are_not_believed() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["seed=0..2"]);
+    let plan = plan(RECIPE, &["seed=0..2", "track.every=7"]);
     run(&plan, folder.path(), 1);
-    let own = folder.path().join("runs").join(&plan.runs[0].id);
-    let spoilt = |file: &str, from: &str, to: &str| {
-        let (path, good) = (own.join(file), std::fs::read_to_string(own.join(file)).unwrap());
-        assert!(good.contains(from), "{good}");
-        std::fs::write(&path, good.replacen(from, to, 1)).unwrap();
-        let refusal = SweepFolder::open(folder.path()).unwrap().runs().unwrap_err().to_string();
-        std::fs::write(&path, good).unwrap();
-        refusal
+    let (whole, id) = (numbers(folder.path()), plan.runs[0].id.as_str());
+    let own = folder.path().join("runs").join(id);
+    let cut = |bytes: Vec<u8>| bytes[..bytes.len() / 2].to_vec();
+    let swap = |from: &'static str, to: &'static str| {
+        move |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).unwrap();
+            assert!(text.contains(from), "{text}");
+            text.replacen(from, to, 1).into_bytes()
+        }
     };
-    assert!(spoilt("config.json", "\"seed\": 0", "\"seed\": 70").contains("its settings are those of a run"));
-    assert!(spoilt("summary.json", &plan.runs[0].id, &plan.runs[1].id).contains("it is the summary of run"));
-    assert!(spoilt("summary.json", "\"train_accuracy\": 1.0", "\"train_accuracy\": \"x\"").contains("not a number"));
+    let id_of_other = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(id, &plan.runs[1].id).into_bytes();
+    type Harm<'a> = Box<dyn Fn(Vec<u8>) -> Vec<u8> + 'a>;
+    let harms: [(&str, Harm, &str); 14] = [
+        ("config.json", Box::new(swap("\"seed\": 0", "\"seed\": 70")), "config.json has the settings of a run"),
+        ("config.json", Box::new(swap("\"seed\": 0", "\"seed\": \"x\"")), "config.json has settings that no run has"),
+        ("config.json", Box::new(cut), "config.json cannot be read"),
+        ("summary.json", Box::new(id_of_other), "summary.json is the summary of run"),
+        (
+            "summary.json",
+            Box::new(swap("\"train_accuracy\": 1.0", "\"train_accuracy\": \"x\"")),
+            "which is not a number",
+        ),
+        (
+            "summary.json",
+            Box::new(swap("\"train_accuracy\": 1.0", "\"train_accuracy\": 0.5")),
+            "summary.json was changed",
+        ),
+        ("summary.json", Box::new(swap("\"steps\": 200", "\"steps\": 201")), "summary.json was changed"),
+        ("summary.json", Box::new(cut), "summary.json cannot be read"),
+        ("summary.json", Box::new(|_| vec![0xff; 40]), "summary.json cannot be read"),
+        ("metrics.jsonl", Box::new(cut), "metrics.jsonl has 14 of its 28 lines"),
+        ("metrics.jsonl", Box::new(|_| b"garbage".to_vec()), "metrics.jsonl has 0 of its 28 lines"),
+        ("metrics.jsonl", Box::new(swap("\"loss\":0.", "\"loss\":1.")), "metrics.jsonl was changed"),
+        ("metrics.jsonl", Box::new(|bytes| [bytes, b"{\"step\":9}\n".to_vec()].concat()), "metrics.jsonl was changed"),
+        ("weights.safetensors", Box::new(cut), "weights.safetensors has"),
+    ];
+    for (file, harm, expected) in &harms {
+        let (path, good) = (own.join(file), std::fs::read(own.join(file)).unwrap());
+        let checkpoint = own.join("checkpoint.safetensors");
+        std::fs::write(&path, harm(good)).unwrap();
+        let (runs, damaged) = SweepFolder::open(folder.path()).unwrap().read().unwrap();
+        assert_eq!((runs.len(), damaged.len()), (1, 1), "{file} {expected}");
+        let sentence = damaged[0].to_string();
+        assert!(sentence.starts_with(&format!("run {id} (")) && sentence.contains(expected), "{sentence}");
+        let status = Status::of(folder.path()).unwrap();
+        assert_eq!((status.finished, status.damaged.len()), (1, 1), "{sentence}");
+
+        // It is left as it is, and does not count.
+        let tally = run(&plan, folder.path(), 1);
+        assert_eq!((tally.converged, tally.damaged, tally.remaining), (1, 1, 0));
+        assert_eq!(tally.damage, [sentence]);
+        std::fs::write(&checkpoint, "left behind").unwrap();
+        assert_eq!(repair(&plan, folder.path()), [id], "only that one is made again");
+        assert_eq!(numbers(folder.path()), whole);
+        assert!(!checkpoint.exists());
+    }
+    let aside: Vec<_> = std::fs::read_dir(folder.path().join("damaged")).unwrap().collect();
+    assert_eq!(aside.len(), harms.len(), "nothing is thrown away");
+
+    // What is the same length and only the digest tells is found by the thorough check of a repair; so are weights that are gone.
+    let weights = own.join("weights.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    assert_eq!(run(&plan, folder.path(), 1).damaged, 0);
+    assert_eq!(repair(&plan, folder.path()), [id]);
+    std::fs::remove_file(&weights).unwrap();
+    assert_eq!(run(&plan, folder.path(), 1).damaged, 0, "weights may be deleted for their size");
+    assert_eq!(repair(&plan, folder.path()), [id]);
+    std::fs::remove_file(own.join("metrics.jsonl")).unwrap();
+    assert_eq!(repair(&plan, folder.path()), [id]);
+    assert_eq!(repair(&plan, folder.path()), [] as [String; 0], "all is well");
+    assert_eq!(numbers(folder.path()), whole);
+
+    // A record of the sweep that cannot be read is written anew.
+    let record = folder.path().join("sweep.json");
+    let good = std::fs::read(&record).unwrap();
+    std::fs::write(&record, &good[..good.len() / 2]).unwrap();
+    let refusal = execute(&plan, folder.path(), 1, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err();
+    assert!(refusal.to_string().contains("sweep.json is damaged"), "{refusal}");
+    assert_eq!(repair(&plan, folder.path()), [] as [String; 0]);
+    assert_eq!(std::fs::read(&record).unwrap(), good);
+}
+
+/// Makes damaged runs again; the ids of the runs that were made.
+fn repair(plan: &Plan, folder: &Path) -> Vec<String> {
+    let machine = Machine { program: "test".into(), repair: true, ..Machine::default() };
+    let made = Mutex::new(Vec::new());
+    let note = |event: &Event| {
+        if let Event::RunEnded { id, .. } = event {
+            made.lock().unwrap().push(id.clone());
+        }
+    };
+    let tally = execute_with(&Fake::default(), plan, folder, &machine, &note, &Stop::new()).unwrap();
+    assert_eq!((tally.damaged, tally.remaining), (0, 0));
+    made.into_inner().unwrap()
+}
+
+/// An interrupted run whose metrics have lost lines that it will not log again waits for a repair: otherwise its curve would have a gap.
+#[test]
+fn metrics_lost_before_a_checkpoint_are_named_and_repaired() {
+    let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &["seed=0", "train.steps=400", "track.every=5"]);
+    run(&plan, whole.path(), 1);
+    let own = folder.path().join("runs").join(&plan.runs[0].id);
+    let trainer = Fake { step_time: Duration::from_millis(1), ..Default::default() };
+    let stop = Stop::new();
+    let stop_soon = |event: &Event| {
+        if matches!(event, Event::Progress { step, .. } if *step > 20) {
+            stop.request();
+        }
+    };
+    execute(&plan, folder.path(), 1, &trainer, &stop_soon, &stop).unwrap();
+    let (metrics, checkpoint) = (own.join("metrics.jsonl"), own.join("checkpoint.safetensors"));
+    let (lines, state) = (std::fs::read(&metrics).unwrap(), std::fs::read(&checkpoint).unwrap());
+    assert!(lines.len() > 100);
+    for bytes in [&lines[..lines.len() / 2], b"", &[lines.as_slice(), b"{\"step\":"].concat()] {
+        std::fs::write(&metrics, bytes).unwrap();
+        std::fs::write(&checkpoint, &state).unwrap();
+        let (_, damaged) = SweepFolder::open(folder.path()).unwrap().read().unwrap();
+        if bytes.len() > lines.len() {
+            assert!(damaged.is_empty(), "what a crash leaves behind the lines is dropped");
+            assert_eq!(run(&plan, folder.path(), 1).damaged, 0);
+            break;
+        }
+        assert!(damaged[0].to_string().contains("metrics.jsonl has lost lines that were logged before"), "{damaged:?}");
+        assert_eq!(run(&plan, folder.path(), 1).damaged, 1);
+    }
+    assert_eq!(numbers(folder.path()), numbers(whole.path()));
+    std::fs::remove_file(own.join("summary.json")).unwrap();
+    std::fs::write(&metrics, b"").unwrap();
+    std::fs::write(&checkpoint, &state).unwrap();
+    assert_eq!(repair(&plan, folder.path()), [plan.runs[0].id.as_str()]);
+    assert_eq!(numbers(folder.path()), numbers(whole.path()));
+}
+
+/// An interrupted run whose state cannot be read waits for a repair; the others are made.
+#[test]
+fn a_damaged_checkpoint_is_named_and_repaired() {
+    let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = plan(RECIPE, &["seed=0..2"]);
+    run(&plan, whole.path(), 1);
+    let sweep = SweepFolder::claim(folder.path(), &plan, &Machine::default(), &mut Vec::new()).unwrap();
+    let own = sweep.run(&plan.runs[1].id);
+    drop(sweep);
+    own.create(&plan.runs[1].settings).unwrap();
+    own.save_checkpoint(b"no state").unwrap();
+    let tally = run(&plan, folder.path(), 1);
+    assert_eq!((tally.converged, tally.damaged), (1, 1));
+    assert!(tally.damage[0].contains("checkpoint.safetensors cannot be read"), "{:?}", tally.damage);
+    assert_eq!(repair(&plan, folder.path()), [plan.runs[1].id.clone()]);
+    assert_eq!(numbers(folder.path()), numbers(whole.path()));
 }

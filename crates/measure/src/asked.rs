@@ -1,8 +1,8 @@
 //! A model that is asked about inputs: its clean answers are computed once, all others are counted.
 
 use pudica_lab::Stop;
-use pudica_model::{Input, Model, ModelError};
-use pudica_probe::{Nudge, Subject, Touches};
+use pudica_model::{Input, Model, ModelError, ModelResult, Outputs, Scores};
+use pudica_probe::{Nudge, Subject, Touch, Touches};
 
 use crate::nudges::Case;
 use crate::responses::Answer;
@@ -26,7 +26,8 @@ pub struct Asked<'a> {
 pub fn answers(model: &mut dyn Model, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
     let inputs: Vec<Input> = cases.iter().map(|case| case.input.clone()).collect();
     let of = |case: &Case| Of { index: case.index, label: case.label, touched: case.touched };
-    answers_to(model, &inputs, &cases.iter().map(of).collect::<Vec<_>>())
+    let scores = model.scores(&inputs);
+    Whose::of(model).answers(scores, &cases.iter().map(of).collect::<Vec<_>>())
 }
 
 /// What is known of an input beside itself.
@@ -42,35 +43,50 @@ impl Of {
     }
 }
 
-fn answers_to(model: &mut dyn Model, inputs: &[Input], cases: &[Of]) -> MeasureResult<Vec<Answer>> {
-    let scores = model.scores(inputs).map_err(|error| match error {
-        ModelError::AtInput { at, problem } if at < cases.len() => {
-            ModelError::Other(format!("{problem} (at the {} input {})", cases[at].state(), cases[at].index))
-        }
-        error => error,
-    })?;
-    let (outputs, name) = (model.about().outputs, &model.about().name);
-    if scores.rows().len() != cases.len() || scores.classes == 0 {
-        let (found, asked) = (scores.rows().len(), cases.len());
-        return Err(ModelError::Other(format!("{name} gave {found} answers to {asked} inputs")).into());
+/// Whose answers they are.
+struct Whose {
+    name: String,
+    outputs: Outputs,
+}
+
+impl Whose {
+    fn of(model: &dyn Model) -> Self {
+        Self { name: model.about().name.clone(), outputs: model.about().outputs }
     }
-    let answer = |(case, row): (&Of, &[f32])| {
-        if let Some(bad) = row.iter().find(|score| !score.is_finite()) {
-            let (state, index) = (case.state(), case.index);
-            let problem = format!("{name} gave a score of {bad} to the {state} input {index}; nothing can be compared");
-            return Err(MeasureError::Other(problem));
+
+    /// Scores as answers to these inputs.
+    fn answers(&self, scores: ModelResult<Scores>, cases: &[Of]) -> MeasureResult<Vec<Answer>> {
+        let Self { name, outputs } = self;
+        let scores = scores.map_err(|error| match error {
+            ModelError::AtInput { at, problem } if at < cases.len() => {
+                let (state, index) = (cases[at].state(), cases[at].index);
+                MeasureError::AtInput { index, problem: format!("{problem} (at the {state} input {index})") }
+            }
+            error => error.into(),
+        })?;
+        if scores.rows().len() != cases.len() || scores.classes == 0 {
+            let (found, asked) = (scores.rows().len(), cases.len());
+            return Err(ModelError::Other(format!("{name} gave {found} answers to {asked} inputs")).into());
         }
-        if let Some(label) = case.label.filter(|label| row.len() > 1 && *label >= row.len()) {
-            let classes = row.len();
-            let problem = format!(
-                "{name} tells {classes} classes apart, but input {} is of class {label} (counted from 0)",
-                case.index
-            );
-            return Err(MeasureError::Other(problem));
-        }
-        Ok(Answer { scores: row.to_vec(), outputs, label: case.label })
-    };
-    cases.iter().zip(scores.rows()).map(answer).collect()
+        let answer = |(case, row): (&Of, &[f32])| {
+            if let Some(bad) = row.iter().find(|score| !score.is_finite()) {
+                let (state, index) = (case.state(), case.index);
+                let problem =
+                    format!("{name} gave a score of {bad} to the {state} input {index}; nothing can be compared");
+                return Err(MeasureError::Other(problem));
+            }
+            if let Some(label) = case.label.filter(|label| row.len() > 1 && *label >= row.len()) {
+                let classes = row.len();
+                let problem = format!(
+                    "{name} tells {classes} classes apart, but input {} is of class {label} (counted from 0)",
+                    case.index
+                );
+                return Err(MeasureError::Other(problem));
+            }
+            Ok(Answer { scores: row.to_vec(), outputs: *outputs, label: case.label })
+        };
+        cases.iter().zip(scores.rows()).map(answer).collect()
+    }
 }
 
 /// These inputs, read.
@@ -108,17 +124,33 @@ impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
         }
     }
 
-    fn answer_nudged(&mut self, touches: &Touches<Case, N>) -> MeasureResult<Vec<Answer>> {
+    fn answer_in_turn(
+        &mut self,
+        batches: &[Touches<Case, N>],
+        take: &mut dyn FnMut(&Touches<Case, N>, Vec<Answer>) -> MeasureResult<()>,
+    ) -> MeasureResult<()> {
         self.stop.check()?;
-        // The touched inputs are large and nobody else wants them: they are moved, not copied.
-        let parts = touches
-            .made()
-            .into_iter()
-            .map(|Case { index, input, label, touched }| (input, Of { index, label, touched }));
-        let (inputs, cases): (Vec<Input>, Vec<Of>) = parts.unzip();
-        let answers = answers_to(self.model, &inputs, &cases)?;
-        self.count(cases.len() as u64);
-        Ok(answers)
+        let whose = Whose::of(self.model);
+        let Self { model, evaluations, stop, tick, .. } = self;
+        let make = |at: usize| batches[at].made().into_iter().map(|case| case.input).collect();
+        let mut done = 0;
+        let mut taken = Ok(());
+        model.scores_in_turn(batches.len(), &make, &mut |scores| {
+            let touches = &batches[done];
+            let of = |touch: &Touch| {
+                let case = &touches.inputs[touch.input];
+                Of { index: case.index, label: case.label, touched: true }
+            };
+            let cases: Vec<Of> = touches.touches.iter().map(of).collect();
+            done += 1;
+            taken = whose.answers(scores, &cases).and_then(|answers| {
+                count(evaluations, tick, cases.len());
+                take(touches, answers)?;
+                if done < batches.len() { Ok(stop.check()?) } else { Ok(()) }
+            });
+            taken.is_ok()
+        });
+        taken
     }
 }
 
@@ -127,12 +159,12 @@ impl Asked<'_> {
     pub fn ask(&mut self, cases: &[Case]) -> MeasureResult<Vec<Answer>> {
         self.stop.check()?;
         let answers = answers(self.model, cases)?;
-        self.count(cases.len() as u64);
+        count(&mut self.evaluations, self.tick, cases.len());
         Ok(answers)
     }
+}
 
-    fn count(&mut self, evaluations: u64) {
-        self.evaluations += evaluations;
-        (self.tick)(evaluations);
-    }
+fn count(evaluations: &mut u64, tick: &dyn Fn(u64), more: usize) {
+    *evaluations += more as u64;
+    tick(more as u64);
 }

@@ -14,6 +14,14 @@ pub enum MeasureError {
     /// A measure could not be taken.
     #[error(transparent)]
     Probe(#[from] pudica_probe::ProbeError),
+    /// The model could not answer to an input.
+    #[error("{problem}")]
+    AtInput {
+        /// Its number.
+        index: usize,
+        /// What is wrong there, in a sentence.
+        problem: String,
+    },
     /// Inputs could not be read.
     #[error(transparent)]
     Data(#[from] pudica_data::FileError),
@@ -23,4 +31,11 @@ pub enum MeasureError {
     /// Anything else, in a sentence.
     #[error("{0}")]
     Other(String),
+}
+
+impl MeasureError {
+    /// The number of the input that it is about.
+    pub fn input(&self) -> Option<usize> {
+        if let Self::AtInput { index, .. } = self { Some(*index) } else { None }
+    }
 }

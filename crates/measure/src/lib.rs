@@ -28,4 +28,5 @@ pub use inputs::{AboutInputs, Held, InputSet, InputsRequest, Labelled};
 pub use measure::{Finding, Question, measure};
 pub use nudged::Enough;
 pub use own_runs::open_model;
+pub use pudica_probe::InputKind;
 pub use responses::{Answer, Compared, RESPONSES};

@@ -89,6 +89,8 @@ pub struct Finding {
     pub details: Details,
     /// Whether it was stopped on request.
     pub stopped: bool,
+    /// The number of the input at which a model first broke off.
+    pub failed_at: Option<usize>,
 }
 
 /// Measures everything, or what is left of it, into a folder.
@@ -108,9 +110,13 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
         }
     }
     observer.notice(&Event::SweepEnded(Tally::default()));
-    let Sitting { found, cleans, mut problems, notes, stopped } = sitting;
+    let Sitting { found, cleans, mut problems, notes, failed_at, stopped } = sitting;
     if found.is_empty() && !stopped {
-        return Err(MeasureError::Other([problems, notes].concat().join("; ")));
+        let problem = [problems, notes].concat().join("; ");
+        return Err(match failed_at {
+            Some(index) => MeasureError::AtInput { index, problem },
+            None => MeasureError::Other(problem),
+        });
     }
     if stopped {
         problems.push(Error::Stopped.to_string());
@@ -120,7 +126,7 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
     let (summary, details) = summarise(question, &cleans, &found, problems, notes, owner.seconds, folder)?;
     write_json(&folder.join("summary.json"), &summary)?;
     write_json(&folder.join("details.json"), &details)?;
-    Ok(Finding { summary, details, stopped })
+    Ok(Finding { summary, details, stopped, failed_at })
 }
 
 /// What has been found so far.
@@ -133,6 +139,7 @@ struct Sitting {
     problems: Vec<String>,
     /// What a model has not, so that it could not be measured.
     notes: Vec<String>,
+    failed_at: Option<usize>,
     stopped: bool,
 }
 
@@ -156,7 +163,7 @@ impl Sitting {
             Ok(answers) => answers,
             Err(error) => {
                 self.cleans.push(Vec::new());
-                self.broke_off(error.to_string(), stop);
+                self.broke_off(&error, stop);
                 return Ok(());
             }
         };
@@ -170,7 +177,7 @@ impl Sitting {
                     clock.end(found.estimates(responses), works);
                     self.found.push(found);
                     if let Some(problem) = problem {
-                        self.broke_off(problem, stop);
+                        self.broke_off(&problem, stop);
                         break;
                     }
                 }
@@ -187,10 +194,11 @@ impl Sitting {
     }
 
     /// Stopped on request, or by a problem.
-    fn broke_off(&mut self, problem: String, stop: &Stop) {
+    fn broke_off(&mut self, problem: &MeasureError, stop: &Stop) {
+        self.failed_at = self.failed_at.or(problem.input());
         match stop.requested() {
             true => self.stopped = true,
-            false => self.problems.push(problem),
+            false => self.problems.push(problem.to_string()),
         }
     }
 }
@@ -272,7 +280,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Makes what is left of it. An error: the model or the inputs are not fit for this nudge. A problem beside what was found: it broke
     /// off, and what there is counts.
-    fn make(&self, asked: &mut Asked, asking: &Asking) -> MeasureResult<(Of, Option<String>)> {
+    fn make(&self, asked: &mut Asked, asking: &Asking) -> MeasureResult<(Of, Option<MeasureError>)> {
         let setting = asking.setting;
         let about = asked.model.about();
         let names: Vec<&str> = asking.responses.iter().map(|response| response.name()).collect();
@@ -282,7 +290,6 @@ impl Work<'_> {
         let digest = &asking.inputs.about().digest;
         let work = [about.digest.as_str(), digest, &identity, &names.join(","), &seed, &std.join(",")].join(" | ");
         let folder = self.folder.join("work");
-        let kept = |result: MeasureResult<()>| result.err().map(|error| error.to_string());
         let (responses, inputs) = (asking.responses.len(), asking.inputs.about().count);
         let chunks = || {
             WorkFile::open(&folder, &work, |chunk: &Chunk, before: &[Chunk]| chunk.follows(before, responses, inputs))
@@ -292,16 +299,14 @@ impl Work<'_> {
                 asked.model.weights()?;
                 let follows = |one: &Direction, before: &[Direction]| one.follows(before, responses, inputs);
                 let mut file = WorkFile::open(&folder, &work, follows)?;
-                let problem = kept(weights::measure(asked, asking, &mut file));
+                let problem = weights::measure(asked, asking, &mut file).err();
                 Ok((Of::Directions(file.parts), problem))
             }
             "hessian" => {
                 let mut file = WorkFile::open(&folder, &work, |_, before| before.is_empty())?;
                 match curvature::measure(asked, asking, &mut file) {
                     Ok(()) => Ok((Of::Curvature(file.parts.pop()), None)),
-                    Err(MeasureError::Lab(Error::Stopped)) => {
-                        Ok((Of::Curvature(None), Some(Error::Stopped.to_string())))
-                    }
+                    Err(stopped @ MeasureError::Lab(Error::Stopped)) => Ok((Of::Curvature(None), Some(stopped))),
                     Err(error) => Err(error),
                 }
             }
@@ -311,7 +316,7 @@ impl Work<'_> {
                     Err(error @ MeasureError::Model(ModelError::Lacks { .. })) => {
                         Err(MeasureError::Other(format!("{}: {error}", setting.text())))
                     }
-                    result => Ok((Of::Chunks(file.parts, Sites::Whole), kept(result))),
+                    result => Ok((Of::Chunks(file.parts, Sites::Whole), result.err())),
                 }
             }
             "bit-flip" if asking.inputs.about().is_every_string() => {
@@ -330,7 +335,7 @@ impl Work<'_> {
                 };
                 let mut file = chunks()?;
                 let result = nudged::measure(asked, asking, &touching, &mut file);
-                Ok((Of::Chunks(file.parts, touching.sites), kept(result)))
+                Ok((Of::Chunks(file.parts, touching.sites), result.err()))
             }
         }
     }

@@ -147,6 +147,7 @@ impl Choices {
     /// Sets one of them by its name.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
+            "name" if value.is_empty() => return Err("name=: give a name, or leave it out".into()),
             "name" => self.name = Some(value.into()),
             "architecture" => self.architecture = Some(value.into()),
             "runtime" => self.runtime = Some(one_of(key, value, [("tract", Runtime::Tract), ("ort", Runtime::Ort)])?),

@@ -134,7 +134,11 @@ impl Weights {
 
     /// [`Weights::from_bytes`] of a file.
     pub fn load(&self, path: &Path) -> Result<Self, NnError> {
-        let bytes = std::fs::read(path).map_err(|source| NnError::File { path: path.into(), source })?;
+        let failed = |source| NnError::File { path: path.into(), source };
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(failed(std::io::Error::other("it is not a plain file"))); // a device might never end
+        }
+        let bytes = std::fs::read(path).map_err(failed)?;
         self.from_bytes(&bytes).map_err(|e| NnError::BadFile { path: path.into(), problem: e.to_string() })
     }
 }

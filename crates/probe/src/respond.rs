@@ -110,18 +110,18 @@ pub fn respond<In: Send + Sync, N: Nudge<In> + ?Sized, S: Subject<In, N>>(
                 .flat_map(|input| (0..sites[input]).map(move |site| (input, site)))
                 .flat_map(|(input, site)| (draws.made..next).map(move |draw| Touch { input, site, draw }))
                 .collect();
-            for touches in touches.chunks(batch) {
-                let (seed, purpose) = (budget.seed, budget.purpose);
-                let before_all = budget.before + seen;
-                let touches = Touches { inputs: &group, before: before_all, nudge, touches, seed, purpose };
-                let answers = subject.answer_nudged(&touches)?;
+            let (seed, purpose, before_all) = (budget.seed, budget.purpose, budget.before + seen);
+            let of = |touches| Touches { inputs: &group, before: before_all, nudge, touches, seed, purpose };
+            let batches: Vec<Touches<In, N>> = touches.chunks(batch).map(of).collect();
+            subject.answer_in_turn(&batches, &mut |touches, answers| {
                 ProbeError::as_many("touched inputs", touches.touches.len(), answers.len())?;
                 for (touch, after) in touches.touches.iter().zip(&answers) {
                     for (tally, response) in tallies.iter_mut().zip(responses) {
                         tally.add(seen, touch, response.compare(&before[touch.input], after));
                     }
                 }
-            }
+                Ok(())
+            })?;
             draws.made = next;
             tallies.iter_mut().for_each(|tally| tally.draws = next);
             if alone && precise(&tallies, responses, budget) {

@@ -22,6 +22,15 @@ pub trait Subject<In: Send + Sync, N: Nudge<In> + ?Sized> {
     fn answer_nudged(&mut self, touches: &Touches<In, N>) -> Result<Vec<Self::Out>, Self::Error> {
         self.answer(&touches.made())
     }
+
+    /// The answers to batches of touches, one after the other, each given to `take`. Who waits for a network may make the next batch meanwhile.
+    fn answer_in_turn(
+        &mut self,
+        batches: &[Touches<In, N>],
+        take: &mut dyn FnMut(&Touches<In, N>, Vec<Self::Out>) -> Result<(), Self::Error>,
+    ) -> Result<(), Self::Error> {
+        batches.iter().try_for_each(|touches| take(touches, self.answer_nudged(touches)?))
+    }
 }
 
 impl<In, N, Out, E, F> Subject<In, N> for F

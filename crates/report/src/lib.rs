@@ -48,8 +48,6 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// What a reader must know before believing a number.
     pub warnings: Vec<String>,
-    /// Runs left out because their files were cut after they had ended: a sentence each.
-    pub damaged: Vec<String>,
 }
 
 /// Writes the tables of results, `summary.json`, `figures/` and `report.html` into a sweep folder.
@@ -60,15 +58,11 @@ pub fn write(folder: &Path) -> Result<Report> {
 /// The same with further figures, beside those that the recipe's `plot` asks for.
 pub fn write_with(folder: &Path, plots: &[Plot]) -> Result<Report> {
     let stored = SweepFolder::open(folder)?;
-    let runs = stored.runs()?;
-    let damaged = runs.iter().filter_map(|run| {
-        let (id, label, damage) = (&run.record.id, &run.record.label, run.damage.as_ref()?);
-        Some(format!("run {id} ({label}) is left out: {damage}; the command that made it makes it again"))
-    });
-    let damaged = damaged.collect();
+    let (runs, damaged) = stored.read()?;
+    let damaged: Vec<String> = damaged.iter().map(ToString::to_string).collect();
     let record = stored.record().clone();
     write_results(folder, &record, &runs)?;
-    let sweep = Sweep::read(record, runs)?;
+    let sweep = Sweep::read(record, runs, damaged)?;
     check(&sweep, plots)?;
     let plots = [plots.to_vec(), layouts::plots(&sweep)].concat();
     let findings = layouts::findings(&sweep, &plots);
@@ -85,7 +79,7 @@ pub fn write_with(folder: &Path, plots: &[Plot]) -> Result<Report> {
     let figures = write_figures(folder, &findings.figures)?;
     let page = folder.join("report.html");
     write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
-    Ok(Report { page, figures, tally: sweep.tally(), claims: findings.claims, warnings: findings.warnings, damaged })
+    Ok(Report { page, figures, tally: sweep.tally(), claims: findings.claims, warnings: findings.warnings })
 }
 
 /// Refuses figures of what no run has.

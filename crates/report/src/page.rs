@@ -104,9 +104,8 @@ fn counts(sweep: &Sweep) -> Vec<(String, &'static str)> {
         discarded => counts.extend([(tally.converged, "converged, kept"), (discarded, "not converged, discarded")]),
     }
     counts.push((tally.failed, "failed"));
-    counts.extend(
-        [(tally.skipped, "skipped"), (tally.remaining, "not finished yet")].iter().filter(|(count, _)| *count > 0),
-    );
+    let rare = [(tally.skipped, "skipped"), (tally.damaged, "damaged"), (tally.remaining, "not finished yet")];
+    counts.extend(rare.iter().filter(|(count, _)| *count > 0));
     let minutes = (format!("{:.1}", tally.seconds / 60.0), "minutes of computing");
     counts.into_iter().map(|(count, what)| (count.to_string(), what)).chain([minutes]).collect()
 }

@@ -24,8 +24,8 @@ pub struct Run {
 impl Run {
     /// Reads what the run has logged so far.
     pub fn read(run: SweepRun) -> Result<Run> {
-        let setting = |key: String| run.settings.get(&key).cloned().map(|value| (key, value));
-        let settings = run.settings.keys().into_iter().map(setting).collect::<Result<_>>()?;
+        let setting = |key: &String| run.settings.get(key).map(|value| (key.clone(), value.clone()));
+        let settings = run.settings.keys().iter().map(setting).collect::<Result<_, _>>()?;
         let mut lines = Numbers::default();
         run.lines()?.iter().for_each(|line| lines.add(line));
         Ok(Run { record: run.record, settings, summary: run.summary, lines })

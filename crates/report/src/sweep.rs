@@ -18,12 +18,14 @@ pub struct Sweep {
     pub record: SweepRecord,
     /// Runs that have at least begun, in the order of the plan.
     pub runs: Vec<Run>,
+    /// What is wrong with runs that are left out because their files are damaged, a sentence each.
+    pub damaged: Vec<String>,
 }
 
 impl Sweep {
     /// Reads what the runs have logged.
-    pub fn read(record: SweepRecord, runs: Vec<SweepRun>) -> Result<Sweep> {
-        Ok(Sweep { record, runs: runs.into_iter().map(Run::read).collect::<Result<_>>()? })
+    pub fn read(record: SweepRecord, runs: Vec<SweepRun>, damaged: Vec<String>) -> Result<Sweep> {
+        Ok(Sweep { record, runs: runs.into_iter().map(Run::read).collect::<Result<_>>()?, damaged })
     }
 
     /// Whether the recipe is one of ours, not a user's own.
@@ -121,6 +123,7 @@ impl Sweep {
     /// How the runs stand.
     pub fn tally(&self) -> Tally {
         Tally::of(self.record.runs.len(), self.runs.iter().filter_map(|run| run.summary.as_ref()))
+            .with_damaged(self.damaged.clone())
     }
 
     /// The small print of every figure.
@@ -131,9 +134,12 @@ impl Sweep {
             discarded => format!("{} of {} runs converged, {discarded} discarded", tally.converged, tally.runs),
         };
         let mut note = format!("{} scale · {counts}", self.record.scale);
-        for (count, what) in
-            [(tally.failed, "failed"), (tally.skipped, "skipped"), (tally.remaining, "not finished yet")]
-        {
+        for (count, what) in [
+            (tally.failed, "failed"),
+            (tally.skipped, "skipped"),
+            (tally.damaged, "damaged"),
+            (tally.remaining, "not finished yet"),
+        ] {
             if count > 0 {
                 note += &format!(", {count} {what}");
             }
@@ -144,10 +150,13 @@ impl Sweep {
     /// The head of summary.json.
     pub fn heading(&self) -> Map<String, Value> {
         let (record, tally) = (&self.record, self.tally());
-        let runs = json!({
+        let mut runs = json!({
             "planned": tally.runs, "kept": tally.converged, "discarded": tally.discarded,
             "failed": tally.failed, "skipped": tally.skipped, "remaining": tally.remaining,
         });
+        if tally.damaged > 0 {
+            runs["damaged"] = tally.damaged.into();
+        }
         let heading = [
             ("recipe", json!(record.recipe)),
             ("scale", json!(record.scale)),

@@ -54,6 +54,9 @@ pub fn load_encoder(path: &Path, heads: Option<usize>) -> Result<(EncoderConfig,
     let layers = (0..).take_while(|k| header.info(&format!("enc.layers.{k}.norm1.weight")).is_some()).count();
     let noted = header.metadata().as_ref().and_then(|metadata| metadata.get(HEADS)?.parse().ok());
     let heads = heads.or(noted).unwrap_or(if d.is_multiple_of(2) { 2 } else { 1 });
+    if heads == 0 || !d.is_multiple_of(heads) {
+        return Err(bad(path, format!("has a width of {d}, which {heads} heads do not divide")));
+    }
     let embed = if width == d { Embed::Add } else { Embed::Concat };
     let config = EncoderConfig { n, d, layers, heads, ff, embed, same_init: false };
     // Memory is asked for by these sizes, so a file that is too short for them must not get that far.

@@ -151,8 +151,11 @@ impl FromStr for Measure {
         let known = Self::ALL.iter().find(|(_, name)| *name == wanted);
         known.map(|(measure, _)| *measure).ok_or_else(|| {
             let names = || Self::ALL.iter().map(|(_, name)| *name);
-            let (hint, all) = (did_you_mean(&wanted, names()), names().collect::<Vec<_>>().join(", "));
-            Error::Measure(format!("unknown measure '{}'{hint}; there are {all}", shortened(text.trim(), 40)))
+            let right = match did_you_mean(&wanted, names()) {
+                hint if hint.is_empty() => format!("; there are {}", names().collect::<Vec<_>>().join(", ")),
+                hint => hint,
+            };
+            Error::Measure(format!("unknown measure '{}'{right}", shortened(text.trim(), 40)))
         })
     }
 }

@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "function")]
     table: Option<PathBuf>,
     /// Format of the table, if its first bytes mislead
-    #[arg(long, value_enum, requires = "table")]
+    #[arg(long, value_enum)]
     table_format: Option<FormatName>,
     /// Compare with a second function (a name, an expression, or the file of a table): distance, and Lemma 21's lower bound at
     /// its best alpha
@@ -190,7 +190,19 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn std::error::Error>> 
 }
 
 impl Arguments {
+    /// What it does, for who waits.
+    pub fn doing(&self) -> String {
+        let file = self.table.as_ref().map(|path| path.display().to_string());
+        let name = self.expr.clone().or(file).or(self.function.clone()).unwrap_or_default();
+        let n = self.n.map_or(String::new(), |n| format!(" of {n} variables"));
+        format!("computing the measures of {}{n}", pudica_boolean::shortened(&name, 80))
+    }
+
     fn subject(&self) -> Result<Subject, Box<dyn std::error::Error>> {
+        // clap's `requires` is silent here, because --table and FUNCTION exclude each other.
+        if self.table_format.is_some() && self.table.is_none() {
+            return Err("--table-format is for --table FILE: name the file so, or leave it out".into());
+        }
         if let Some(path) = &self.table {
             let format = self.table_format.map(|name| match name {
                 FormatName::Text => TableFormat::Text,
@@ -210,13 +222,19 @@ impl Arguments {
 
     fn request(&self) -> Result<Request, Error> {
         if let Some(rho) = self.rho.iter().find(|rho| !(-1.0..=1.0).contains(*rho)) {
-            return Err(Error::Parameter(format!("--rho {rho} is no correlation: give a number from -1 to 1")));
+            return Err(Error::Parameter(format!(
+                "--rho {} is no correlation: give a number from -1 to 1",
+                number(*rho)
+            )));
         }
         if let Some(p) = self.p.filter(|p| !(0.0..=1.0).contains(p)) {
-            return Err(Error::Parameter(format!("--p {p} is no probability: give a number from 0 to 1")));
+            return Err(Error::Parameter(format!("--p {} is no probability: give a number from 0 to 1", number(p))));
         }
         if !(self.time_limit > 0.0 && self.time_limit < 1e9) {
-            return Err(Error::Parameter(format!("--time-limit {} is no number of seconds", self.time_limit)));
+            return Err(Error::Parameter(format!(
+                "--time-limit {}: give a number of seconds above 0",
+                number(self.time_limit)
+            )));
         }
         let measures = self.measures.as_ref().map(|names| names.iter().map(|name| name.parse()).collect());
         let precision = self.precision.as_deref().map(parse_precision).transpose()?;
@@ -268,6 +286,9 @@ impl Arguments {
 /// What a function is given by: as a target is, or `run:FOLDER`, what the network of a finished run computes.
 fn read(text: &str, n: Option<usize>) -> Result<Subject, Box<dyn std::error::Error>> {
     let Some(folder) = text.strip_prefix("run:") else { return Ok(text.parse::<Given>()?.at(n)?) };
+    if folder.is_empty() {
+        return Err("'run:' needs the folder of a finished run: write run:FOLDER".into());
+    }
     let table = function_of_run(&RunFolder::new(folder.into()))?;
     match n.filter(|n| *n != table.variables()) {
         Some(n) => Err(format!("{folder}: the network reads {} bits, but n={n}", table.variables()).into()),

@@ -28,9 +28,12 @@ fn path() -> Option<PathBuf> {
 /// The options as given, and the file's where none is given.
 pub fn filled_in(options: &Options) -> Result<Options, String> {
     let Some(path) = path() else { return Ok(options.clone()) };
-    let file = match std::fs::read_to_string(&path) {
+    let file = match pudica_boolean::plain::written_text(&path) {
         Ok(text) => {
-            toml::from_str(&text).map_err(|error| format!("{}: {}", path.display(), one_line(&error.to_string())))?
+            let place = |error: &toml::de::Error| error.span().map(|span| span.start);
+            toml::from_str(&text).map_err(|error| {
+                format!("{}: {}", path.display(), pudica_boolean::at_place(&text, place(&error), error.message()))
+            })?
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
@@ -48,8 +51,4 @@ pub fn filled_in(options: &Options) -> Result<Options, String> {
         setup: given.setup.or(file.setup),
         ..given
     })
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -9,6 +9,7 @@ mod task;
 pub use task::Task;
 
 use crate::Ending;
+use crate::arguments::{repeated, whole};
 use crate::experiments::Outcome;
 use crate::text::{counted, seconds};
 use clap::{Args, ValueEnum};
@@ -49,7 +50,7 @@ pub struct Options {
     #[arg(long, value_name = "GPUS", requires = "engine")]
     pub gpus: Option<String>,
     /// CPU cores per task
-    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = whole::<u32>(1..=u64::from(u32::MAX)))]
     pub cpus: Option<u32>,
     /// Memory per task, such as 16G
     #[arg(long, value_name = "SIZE", requires = "engine")]
@@ -58,7 +59,7 @@ pub struct Options {
     #[arg(long, value_name = "TIME", requires = "engine")]
     pub time: Option<String>,
     /// Tasks at work at the same time, at most
-    #[arg(long, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = whole::<u32>(1..=u64::from(u32::MAX)))]
     pub at_once: Option<u32>,
     /// Further options for sbatch, such as "--qos=long --constraint=a100"
     #[arg(long, value_name = "OPTIONS", requires = "engine", allow_hyphen_values = true)]
@@ -71,6 +72,29 @@ pub struct Options {
     pub dry_run: bool,
 }
 
+impl Options {
+    /// What goes into a line of the job script must be one word, or at least one line.
+    fn check(&self) -> Result<(), String> {
+        let Options { partition, account, gpus, mem, sbatch, setup, .. } = self;
+        for (flag, value) in [("partition", partition), ("account", account), ("gpus", gpus), ("mem", mem)] {
+            if let Some(value) = value.as_ref().filter(|value| value.is_empty() || value.contains(char::is_whitespace))
+            {
+                let value = repeated(value);
+                return Err(format!("--{flag} '{value}': give one word, as sbatch takes it, or leave it out"));
+            }
+        }
+        if setup.as_ref().is_some_and(|command| command.trim().is_empty()) {
+            return Err("--setup has no command: give one, or leave it out".into());
+        }
+        match sbatch.as_ref().filter(|options| !options.trim_start().starts_with('-') || options.contains('\n')) {
+            Some(options) => {
+                Err(format!("--sbatch '{}': give sbatch's options on one line, as in --qos=long", repeated(options)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Parts where nothing says how many.
 const DEFAULT_PARTS: usize = 8;
 
@@ -80,6 +104,7 @@ const FRACTION_OF_LIMIT: f64 = 0.25;
 /// Submits what is left of a sweep.
 pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, is_json: bool) -> Outcome {
     let options = defaults::filled_in(options)?;
+    options.check()?;
     let limit = options.time.as_deref().map(str::parse::<TimeLimit>).transpose()?;
     let most = jobs::most_tasks(options.dry_run)?;
     // On a login node there is no GPU: what needs one is found out by the tasks.
@@ -131,7 +156,7 @@ pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, 
         return Ok(Ending::Done);
     }
     let mut notices = Vec::new();
-    SweepFolder::announce(&folder, plan, &machine.program, &mut notices)?;
+    SweepFolder::announce(&folder, plan, machine, &mut notices)?;
     notices.iter().for_each(|text| eprintln!("{text}"));
     task::forget_failures(&folder)?;
     let array = jobs::sbatch(&folder, "task.sh", &task, &[])?;

@@ -1,6 +1,7 @@
 //! The job scripts, as they are submitted and as `--dry-run` prints them.
 
 use super::Options;
+use crate::arguments::repeated;
 use pudica_lab::plan::quoted;
 use pudica_lab::{Machine, Plan};
 use std::path::Path;
@@ -28,8 +29,12 @@ impl FromStr for TimeLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TimeLimit, String> {
-        let wrong =
-            || format!("--time {text}: give it as sbatch takes it, such as 30 (minutes), 2:00:00 or 1-12:00:00");
+        let wrong = || {
+            format!(
+                "--time '{}': give it as sbatch takes it, such as 30 (minutes), 2:00:00 or 1-12:00:00",
+                repeated(text)
+            )
+        };
         let (days, rest) = match text.split_once('-') {
             Some((days, rest)) => (Some(days.parse::<u32>().map_err(|_| wrong())?), rest),
             None => (None, text),

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Pending, Running, step_of};
-use crate::error::Result;
+use super::{Found, Pending, Running, look};
+use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::store::{Answer, Claim, Presence, RunAt, Standing};
 
 /// Time between two looks at runs that other processes have.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 impl Running<'_> {
-    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, what was cut since
-    /// it was made is begun again, and what one has brought further goes back among the runs not begun, to find fellows at its step.
+    /// Claims the runs of a group. What another process has is set aside, what one has made meanwhile is taken as made, what is
+    /// damaged is moved aside where that was asked for, and what one has brought further goes back among the runs not begun, to find fellows at its step.
     pub(super) fn claim(&self, group: Vec<Pending>) -> Result<Vec<(usize, Arc<Claim>)>> {
         let ids: Vec<&str> = group.iter().map(|run| self.plan.runs[run.index].id.as_str()).collect();
         let answers = self.claims.ask(&ids)?;
@@ -34,13 +35,21 @@ impl Running<'_> {
             };
             let claim = Arc::new(claim);
             let folder = self.folder.run(&run.id).under(Arc::clone(&claim));
-            let (summary, step) = match folder.ending()? {
-                Some((summary, None)) => (Some(summary), 0),
-                Some((_, Some(_))) => {
-                    folder.forget()?;
+            let (summary, step) = match look(self.experiment, self.plan, run, &folder, self.machine.repair)? {
+                Found::Ended(summary) => (Some(*summary), 0),
+                Found::At(step) => (None, step),
+                Found::Damaged(damaged) if self.machine.repair => {
+                    let (aside, damage) = (folder.set_aside()?, damaged.damage);
+                    let text = format!(
+                        "run {} ({}): {damage}; it is made again, and what was there is in {}",
+                        run.id,
+                        run.label,
+                        aside.display()
+                    );
+                    self.observer.notice(&Event::Notice { text });
                     (None, 0)
                 }
-                None => (None, step_of(self.experiment, run, &folder)?),
+                Found::Damaged(damaged) => return Err(Error::Other(damaged.to_string())),
             };
             let mut state = self.state();
             if let Some(summary) = summary {

@@ -118,15 +118,23 @@ impl Kind {
         Ok((self.settings.resolve)(settings)?.with_compute(&compute))
     }
 
-    /// The run's name: the first 12 hexadecimal digits of the SHA-256 of its settings. What it computes on counts where it is not the
-    /// default, so that the ids of format 1 stand for what they were: runs on the default device.
+    /// The run's name: the first 12 hexadecimal digits of the SHA-256 of its settings.
     pub fn id(&self, settings: &Settings) -> Result<String> {
+        Ok(Kind::id_of_text(&self.identity(settings)?))
+    }
+
+    /// The text whose hash is a run's id. What it computes on counts where it is not the default, so that the ids of format 1 stand for
+    /// what they were: runs on the default device.
+    pub(crate) fn identity(&self, settings: &Settings) -> Result<String> {
         let mut text = (self.settings.canonical)(settings)?;
         if let Some(compute) = settings.compute().filter(|compute| *compute != self.abilities.default_compute()) {
             text += &format!("\n{}/{}/{}", compute.device, compute.dtype, compute.engine);
         }
-        let digest = Sha256::digest(text.as_bytes());
-        Ok(digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect())
+        Ok(text)
+    }
+
+    pub(crate) fn id_of_text(text: &str) -> String {
+        Sha256::digest(text.as_bytes()).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What every setting means, its type and its default, in the order of definition.

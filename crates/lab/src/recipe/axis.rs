@@ -50,6 +50,9 @@ impl Axis {
                 Some(_) => return Err(Error::setting(key, "a real interval cannot be one value of a list")),
                 None => list.push(item.clone()),
             }
+            if list.len() as u64 > LONGEST_AXIS {
+                return Err(Error::setting(key, format!("has more than {LONGEST_AXIS} values to run through")));
+            }
         }
         if list.is_empty() {
             return Err(Error::setting(key, "has no values to run through"));

@@ -179,7 +179,7 @@ impl Recipe {
         }
         let path = Path::new(name);
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let text = std::fs::read_to_string(path).map_err(Error::io("read the recipe", path))?;
+            let text = pudica_boolean::plain::written_text(path).map_err(Error::io("read the recipe", path))?;
             return Recipe::parse(name, &text);
         }
         // `length-scaling` is as good as `hahn/length-scaling` for a suggestion.
@@ -191,14 +191,18 @@ impl Recipe {
     /// Reads a recipe's text.
     pub fn parse(name: &str, text: &str) -> Result<Recipe> {
         let wrong = |problem: String| Error::Recipe { recipe: name.into(), problem };
-        let file: RecipeFile =
-            toml::from_str(text).map_err(|error| wrong(pudica_boolean::shortened_lines(&error.to_string())))?;
+        let file: RecipeFile = toml::from_str(text).map_err(|error| {
+            wrong(pudica_boolean::at_place(text, error.span().map(|span| span.start), error.message()))
+        })?;
         let kind = Kind::find(&file.kind).map_err(|error| wrong(error.to_string()))?;
         let figures = match file.figures.as_str() {
             "" => kind.figures,
             word => *FIGURES.iter().find(|known| **known == word).ok_or_else(|| {
-                let near = pudica_boolean::did_you_mean(word, FIGURES.iter().copied());
-                wrong(format!("there are no figures \"{word}\"{near} (there are {})", FIGURES.join(", ")))
+                let near = match pudica_boolean::did_you_mean(word, FIGURES.iter().copied()) {
+                    near if near.is_empty() => format!(" (there are {})", FIGURES.join(", ")),
+                    near => near,
+                };
+                wrong(format!("there are no figures \"{word}\"{near}"))
             })?,
         };
         let plots = Plot::read_all(&file.plot).map_err(wrong)?;
@@ -216,14 +220,22 @@ impl Recipe {
             let table: ScaleFile =
                 serde_json::from_value(table).map_err(|error| wrong(format!("[{scale}]: {error}")))?;
             let (mut settings, mut given) = (kind.defaults(), Vec::new());
-            for (key, value) in flatten(&file.settings).into_iter().chain(flatten(&table.settings)) {
-                if !value.is_null() {
+            for tree in [&file.settings, &table.settings] {
+                for (key, value) in leaves("settings", tree).map_err(wrong)? {
                     settings.set(&key, value)?;
                     given.push(key);
                 }
             }
-            let sweeps =
-                table.sweep.into_iter().map(|sweep| Sweep::read(sweep, &settings)).collect::<Result<Vec<_>>>()?;
+            let mut sweeps: Vec<Sweep> = Vec::new();
+            for sweep in table.sweep {
+                if sweep.name.is_empty() {
+                    return Err(wrong(format!("[{scale}]: a sweep has an empty name; give it one")));
+                }
+                if sweeps.iter().any(|other| other.name == sweep.name) {
+                    return Err(wrong(format!("[{scale}]: two sweeps are called `{}`; rename one", sweep.name)));
+                }
+                sweeps.push(Sweep::read(sweep, &settings, &wrong)?);
+            }
             scales.push(Scale { name: scale, settings, given, sweeps });
         }
         Ok(Recipe {
@@ -261,25 +273,28 @@ impl Sweep {
         self.grid.iter().any(axis) || self.random.iter().any(axis) || self.set.iter().any(|(set, _)| set == key)
     }
 
-    fn read(file: SweepFile, known: &Settings) -> Result<Sweep> {
-        let axes = |tree: &Value| -> Result<Vec<Axis>> {
-            let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
-            leaves.map(|(key, value)| known.check_key(&key).and_then(|()| Axis::read(&key, &value))).collect()
+    fn read(file: SweepFile, known: &Settings, wrong: &dyn Fn(String) -> Error) -> Result<Sweep> {
+        let settings = |table: &str, tree: &Value| -> Result<Vec<(String, Value)>> {
+            let leaves = leaves(table, tree).map_err(|problem| wrong(format!("sweep `{}`: {problem}", file.name)))?;
+            leaves.into_iter().map(|(key, value)| known.check_key(&key).map(|()| (key, value))).collect()
         };
-        let settings = |tree: &Value| -> Result<Vec<(String, Value)>> {
-            let leaves = flatten(tree).into_iter().filter(|(_, value)| !value.is_null());
-            leaves.map(|(key, value)| known.check_key(&key).map(|()| (key, value))).collect()
+        let axes = |table: &str, tree: &Value| -> Result<Vec<Axis>> {
+            settings(table, tree)?.iter().map(|(key, value)| Axis::read(key, value)).collect()
         };
-        let random = axes(&file.random)?;
+        let random = axes("random", &file.random)?;
+        let only_where = settings("where", &file.only_where)?;
+        if file.follows.is_none() && !only_where.is_empty() {
+            return Err(wrong(format!("sweep `{}`: where: is for a sweep that `follows` another", file.name)));
+        }
         if file.draws.is_some() == random.is_empty() {
             let problem = format!("sweep `{}` needs both `random` axes and `draws`, or neither", file.name);
             return Err(Error::setting("draws", problem));
         }
-        let grid = axes(&file.grid)?;
+        let grid = axes("grid", &file.grid)?;
         grid.iter().try_for_each(|axis| axis.listed().map(|_| ()))?;
         Ok(Sweep {
-            set: settings(&file.set)?,
-            only_where: settings(&file.only_where)?,
+            set: settings("set", &file.set)?,
+            only_where,
             grid,
             random,
             draws: file.draws.unwrap_or(1),
@@ -288,4 +303,38 @@ impl Sweep {
             name: file.name,
         })
     }
+}
+
+/// The settings of a table of the recipe, by dotted names, but for values that are none: dates, and `nan` and `inf`, which JSON has not.
+fn leaves(table: &str, tree: &Value) -> std::result::Result<Vec<(String, Value)>, String> {
+    /// The name under which the TOML library hands on a date.
+    const DATE: &str = "$__toml_private_datetime";
+    match tree {
+        Value::Null => return Ok(Vec::new()), // the table is not there
+        Value::Object(_) => {}
+        other => return Err(format!("{table}: expects a table such as {table} = {{ n = 4 }}, but got {other}")),
+    }
+    if let Some(key) = empty_table(tree) {
+        return Err(format!("{key}: an empty table is no value of a setting"));
+    }
+    let is_date = |value: &Value| value.get(DATE).is_some();
+    let leaves = flatten(tree);
+    for (key, value) in &leaves {
+        let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        if let Some(key) = key.strip_suffix(DATE).map(|key| key.trim_end_matches('.')) {
+            return Err(format!("{key}: a date is no value of a setting"));
+        }
+        if items.iter().any(|item| item.is_null() || is_date(item)) {
+            return Err(format!("{key}: nan, inf and dates are no values of a setting"));
+        }
+    }
+    Ok(leaves)
+}
+
+/// The dotted name of a table inside this one that has nothing in it.
+fn empty_table(tree: &Value) -> Option<String> {
+    tree.as_object()?.iter().find_map(|(name, value)| match value.as_object() {
+        Some(table) if table.is_empty() => Some(name.clone()),
+        _ => empty_table(value).map(|key| format!("{name}.{key}")),
+    })
 }

@@ -21,6 +21,9 @@ impl Override {
         let wrong = |problem: &str| Error::Override { text: text.into(), problem: problem.into() };
         let (key, value) =
             text.split_once('=').ok_or_else(|| wrong("write key=value, as in model.d=64 or seed=0..10"))?;
+        if key.is_empty() {
+            return Err(wrong("write key=value, as in model.d=64 or seed=0..10"));
+        }
         if key == "draws" {
             let draws = value.parse().ok().filter(|draws| *draws > 0);
             return draws.map(Override::Draws).ok_or_else(|| wrong("draws needs a whole number, 1 or more"));
@@ -84,7 +87,7 @@ mod tests {
         let Override::Setting(axis) = Override::parse("seed=0..10").unwrap() else { panic!("not a setting") };
         assert_eq!(axis.listed().unwrap().len(), 10);
         let refusal = |text: &str| Override::parse(text).unwrap_err().to_string();
-        assert!(refusal("model.d").contains("write key=value"));
+        assert!(refusal("model.d").contains("write key=value") && refusal("=5").contains("write key=value"));
         assert!(refusal("draws=0").contains("1 or more"));
     }
 

@@ -43,8 +43,7 @@ impl Plot {
 
     /// Refuses a name that is neither a setting nor a measure of the kind.
     pub(super) fn check(&self, kind: &Kind) -> Result<(), String> {
-        let settings = kind.defaults().keys();
-        self.check_names(&settings, kind.measures)
+        self.check_names(kind.defaults().keys(), kind.measures)
     }
 
     /// Refuses a name that is none of these settings and none of these measures; a measure `blowup_*` stands for all that begin so.
@@ -54,12 +53,11 @@ impl Plot {
         let all = || settings.iter().map(String::as_str).chain(measures.iter().copied());
         // `d` is as good as `model.d` for a suggestion.
         let by_last_part = all().find(|name| name.rsplit('.').next() == Some(wrong));
-        let near = match by_last_part.or_else(|| pudica_boolean::nearest(wrong, all())) {
+        let right = match by_last_part.or_else(|| pudica_boolean::nearest(wrong, all())) {
             Some(name) => format!("; did you mean `{name}`?"),
-            None => String::new(),
+            None => format!(" (settings: {}; measures: {})", settings.join(", "), measures.join(", ")),
         };
-        let (settings, measures) = (settings.join(", "), measures.join(", "));
-        Err(format!("plot: there is no {part} `{wrong}`{near} (settings: {settings}; measures: {measures})"))
+        Err(format!("plot: there is no {part} `{wrong}`{right}"))
     }
 }
 
@@ -97,7 +95,8 @@ mod tests {
         assert_eq!(check("n", "blowup_encoder"), Ok(()));
         assert_eq!(check("param_norm", "blowup"), Ok(()));
         let refusal = check("n", "sharpnes").unwrap_err();
-        assert!(refusal.contains("no y `sharpnes`; did you mean `sharpness`?") && refusal.contains("param_norm"));
+        assert!(refusal.ends_with("no y `sharpnes`; did you mean `sharpness`?"), "{refusal}");
+        assert!(check("n", "something").unwrap_err().contains("param_norm"), "all of them");
         assert!(check("d", "sharpness").unwrap_err().contains("no x `d`; did you mean `model.d`?"));
     }
 }

@@ -37,7 +37,7 @@ fn setting_columns(record: &SweepRecord, runs: &[SweepRun]) -> Result<Vec<String
     let (naming, differing) = (Kind::find(&record.kind)?.naming, varying(&all));
     let keys = all.first().map(|settings| settings.keys()).unwrap_or_default();
     let shown = |key: &String| naming.contains(&key.as_str()) || differing.contains(key) || record.swept.contains(key);
-    Ok(keys.into_iter().filter(shown).collect())
+    Ok(keys.iter().filter(|key| shown(key)).cloned().collect())
 }
 
 /// What tells the runs of some rows from each other.

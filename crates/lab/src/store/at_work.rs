@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pudica_boolean::atomic::remove_abandoned;
 use serde::{Deserialize, Serialize};
 
 use super::atomic::{read_json, write_json};
@@ -90,11 +91,11 @@ impl AtWork {
         write_json(&AtWork::path(sweep, &self.owner.id()), self)
     }
 
-    /// Takes its files away.
+    /// Takes its files away. Its report goes last: while that is there, a leftover is told from a living process.
     pub(crate) fn remove(&self, sweep: &Path) {
         let id = self.owner.id();
-        for path in [AtWork::path(sweep, &id), AtWork::claims_name(sweep, &id)] {
-            let _ = std::fs::remove_file(path); // a leftover is told from a living process
+        for path in [AtWork::claims_name(sweep, &id), AtWork::path(sweep, &id)] {
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -128,6 +129,7 @@ impl AtWork {
                 old.remove(sweep);
             }
         }
+        remove_abandoned(&AtWork::folder(sweep), None);
         Ok(())
     }
 

@@ -21,14 +21,17 @@ pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// [`write_atomically`] for a value as indented JSON.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::damaged(path, error))?;
-    text.push('\n');
-    write_bytes(path, text.as_bytes())
+    write_bytes(path, json_text(path, value)?.as_bytes())
+}
+
+/// A value as the indented JSON that a file has.
+pub(super) fn json_text(path: &Path, value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string_pretty(value).map_err(|error| Error::damaged(path, error))? + "\n")
 }
 
 /// Reads JSON; `None` if there is no such file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match pudica_boolean::plain::text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("read", path)(error)),

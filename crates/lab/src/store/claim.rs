@@ -3,14 +3,16 @@
 //!
 //! A claim is the file `DIR/.work/RUN.EPOCH` with the name of its owner. It is made by `link()`, whose answer may be lost on its way; what
 //! the file says counts. An owner that has gone (its process is seen to be gone, Slurm says so, or it has not told anything for long by the
-//! clock of who watches it) loses the run to who makes the claim of the next epoch first. Before each write the owner looks whether its
-//! claim stands, so that one who was frozen and wakes up writes nothing.
+//! clock of who watches it) loses the run to who makes the claim of the next epoch first. At each write the owner looks whether its
+//! claim stands, so that one who was frozen and wakes up writes nothing (`RunFolder::write`, `RunFolder::log`).
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use pudica_boolean::atomic::remove_scratch;
 
 use super::at_work::AtWork;
 use super::atomic::write_bytes;
@@ -101,6 +103,19 @@ impl Claims {
         Ok(latest)
     }
 
+    /// Removes the claims of these runs, which have ended, where their owners are gone: nobody will ask for them again.
+    pub fn clear(&self, ended: impl Fn(&str) -> bool) -> Result<()> {
+        for (run, epoch) in self.standing_claims()?.into_iter().filter(|(run, _)| ended(run)) {
+            let path = AtWork::folder(&self.sweep).join(format!("{run}.{epoch}"));
+            if let Some(owner) = read(&path)?
+                && self.standing(&owner)? == Standing::Gone
+            {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
     fn ask_one(&self, run: &str, latest: Option<u64>) -> Result<Answer> {
         let folder = AtWork::folder(&self.sweep);
         let path = |epoch: u64| folder.join(format!("{run}.{epoch}"));
@@ -113,9 +128,10 @@ impl Claims {
             Standing::Gone => {
                 let answer = self.make(run, &path(latest + 1), latest + 1)?;
                 if let Answer::Ours(_) = answer {
+                    remove_scratch(&self.sweep.join("runs").join(run)); // what it has not put into place yet, it will not
                     remove(&path(latest))?;
                     if let Some(report) = AtWork::of(&self.sweep, &owner)?.filter(|report| report.errors.is_empty()) {
-                        remove(&AtWork::path(&self.sweep, &report.owner.id()))?; // if it wakes up, it tells again
+                        report.remove(&self.sweep); // if it wakes up, it tells again
                     }
                 }
                 Ok(answer)
@@ -126,7 +142,12 @@ impl Claims {
 
     /// Gives our file one more name. Whoever does so first has the run.
     fn make(&self, run: &str, path: &Path, epoch: u64) -> Result<Answer> {
-        let linked = std::fs::hard_link(self.name(), path);
+        let mut linked = std::fs::hard_link(self.name(), path);
+        if matches!(&linked, Err(error) if error.kind() == ErrorKind::NotFound) {
+            // Who took this process for dead has removed it.
+            write_bytes(&self.name(), self.id.as_bytes())?;
+            linked = std::fs::hard_link(self.name(), path);
+        }
         if let Err(error) = &linked
             && matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied)
         {
@@ -234,6 +255,8 @@ fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pudica_boolean::atomic::write_atomically_if;
+    use std::io::Write;
 
     /// A process of another machine that nobody sees, at work in the folder.
     fn elsewhere(sweep: &Path, name: &str) -> (AtWork, Claims) {
@@ -304,6 +327,31 @@ mod tests {
         assert!(!matches!(ask(&frozen, "run"), Answer::Ours(_)));
         drop(winner);
         assert!(ours(ask(&frozen, "run")).check().is_ok(), "free again");
+    }
+
+    /// Frozen between its last look and the renaming, the worst moment.
+    #[test]
+    fn what_a_frozen_owner_was_about_to_put_into_place_never_comes() {
+        let folder = folder();
+        let run = folder.path().join("runs").join("run");
+        std::fs::create_dir_all(&run).unwrap();
+        let (mut report, frozen) = elsewhere(folder.path(), "frozen");
+        let claim = ours(ask(&frozen, "run"));
+        let (_, other) = elsewhere(folder.path(), "other");
+        let mut taken = None;
+        let (path, write) = (run.join("summary.json"), |file: &mut dyn Write| file.write_all(b"late"));
+        let late = write_atomically_if(
+            &path,
+            |file| write(file),
+            || {
+                claim.check().map_err(std::io::Error::other)?;
+                report.has_ended = true;
+                report.write(folder.path()).map_err(std::io::Error::other)?;
+                taken = Some(ours(ask(&other, "run")));
+                Ok(())
+            },
+        );
+        assert!(late.is_err() && taken.is_some() && !path.exists());
     }
 
     #[test]

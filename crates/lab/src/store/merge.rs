@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::atomic::{read_json, write_bytes, write_json};
+use super::check::{DamagedRun, State};
 use super::run::{RunFolder, RunSummary};
-use super::sweep::{RunRecord, SweepFolder, SweepRecord, check_identity, lock};
+use super::sweep::{RunRecord, SweepFolder, SweepRecord, lock};
 use super::{FORMAT, check_format};
 use crate::error::{Error, Result};
 use crate::kinds::Kind;
@@ -32,9 +33,12 @@ pub struct Merged {
 /// checked before anything is written. Interrupted, it goes on when it is called again.
 pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
     let mut folders = sources.iter().map(|path| open(path)).collect::<Result<Vec<SweepFolder>>>()?;
+    if into.join(".lock").exists() {
+        drop(lock(into)?); // another process may be at it, and have got no further
+    }
     if into.join("sweep.json").exists() {
         folders.push(open(into)?);
-    } else if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
+    } else if std::fs::read_dir(into).is_ok_and(|mut entries| entries.any(|entry| !is_own(entry))) {
         return Err(refusal(into, "is not empty and holds no sweep; give --into a new folder"));
     }
     let record = whole(&folders)?;
@@ -44,10 +48,15 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
     for run in &record.runs {
         let mut copies = Vec::new();
         for folder in &folders {
-            match Found::look(kind, &folder.run(&run.id), &run.id) {
-                Ok(copy) => copies.extend(copy),
-                Err(error @ Error::Damaged { .. }) => merged.notices.push(format!("left out: {error}")),
-                Err(error) => return Err(error),
+            let own = folder.run(&run.id);
+            match own.state(kind, true)? {
+                State::None => {}
+                State::Begun(_) => copies.push(Found { folder: own, summary: None }),
+                State::Ended(_, summary) => copies.push(Found { folder: own, summary: Some(*summary) }),
+                State::Damaged(damage) => {
+                    let run = DamagedRun { record: run.clone(), damage };
+                    merged.notices.push(format!("left out of {}: {run}", folder.path().display()));
+                }
             }
         }
         let ended: Vec<&Found> = copies.iter().filter(|copy| copy.summary.is_some()).collect();
@@ -65,8 +74,9 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
         }
         found.push((run.clone(), copies));
     }
-    std::fs::create_dir_all(into.join("runs")).map_err(Error::io("create", into))?;
+    std::fs::create_dir_all(into).map_err(Error::io("create", into))?;
     let _lock = lock(into)?;
+    std::fs::create_dir_all(into.join("runs")).map_err(Error::io("create", into))?;
     write_json(&into.join("sweep.json"), &record)?;
     for (run, copies) in &found {
         let target = RunFolder::new(into.join("runs").join(&run.id));
@@ -90,6 +100,15 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
         }
     }
     Ok(merged)
+}
+
+/// Whether an entry of a folder is what an interrupted [`merge`] leaves that had not written `sweep.json` yet.
+fn is_own(entry: std::io::Result<std::fs::DirEntry>) -> bool {
+    entry.is_ok_and(|entry| match entry.file_name().to_string_lossy().as_ref() {
+        ".lock" => true,
+        "runs" => std::fs::read_dir(entry.path()).is_ok_and(|mut runs| runs.next().is_none()),
+        name => name.starts_with(".sweep.json."),
+    })
 }
 
 fn refusal(path: &Path, problem: &str) -> Error {
@@ -152,17 +171,6 @@ struct Found {
 }
 
 impl Found {
-    /// Nothing where the run was not begun; an error where it is damaged.
-    fn look(kind: &Kind, folder: &RunFolder, id: &str) -> Result<Option<Found>> {
-        let Some(settings) = folder.settings()? else { return Ok(None) };
-        check_identity(kind, folder, id, settings)?;
-        let summary = match folder.ending()? {
-            Some((_, Some(damage))) => return Err(Error::damaged(folder.path(), damage)),
-            ending => ending.map(|(summary, _)| summary),
-        };
-        Ok(Some(Found { folder: folder.clone(), summary }))
-    }
-
     /// Everything that decides whether two copies are the same run: no times, and not what it was computed on.
     fn numbers(&self) -> Result<Vec<(&'static str, Value)>> {
         let lines = self.folder.metrics()?.into_iter().map(|mut line| {

@@ -4,6 +4,7 @@
 //! DIR/sweep.json                 what was asked for: recipe, scale, overrides, the ids and labels of all runs
 //! DIR/.lock                      held while a process makes the whole sweep here
 //! DIR/.work/                     who is at work here and how far (one file per process), and who makes which run
+//! DIR/damaged/                   runs that `--repair` has moved aside
 //! DIR/runs/<id>/config.json      the run's settings, complete
 //!               data.json        where a data set was read: how much of it was found
 //!               metrics.jsonl    one line for each logged step
@@ -17,6 +18,7 @@
 
 mod at_work;
 mod atomic;
+mod check;
 mod claim;
 mod merge;
 mod owner;
@@ -27,6 +29,7 @@ mod take_over;
 
 pub use at_work::{AtWork, RunAt};
 pub use atomic::{read_json, write_atomically, write_bytes, write_json};
+pub use check::{Damage, DamagedRun, Files};
 pub use merge::{Merged, merge};
 pub use owner::Owner;
 pub use run::{MadeBy, Outcome, RunFolder, RunSummary};
@@ -34,6 +37,7 @@ pub use status::{Failure, Status};
 pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun, lock};
 
 pub(crate) use at_work::{BEAT, Presence};
+pub(crate) use check::State;
 pub(crate) use claim::{Answer, Claim, Claims, STALE_AFTER, Standing};
 
 use std::path::Path;

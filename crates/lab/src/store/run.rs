@@ -1,14 +1,16 @@
 //! The folder of one run.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pudica_boolean::atomic::{remove_abandoned, write_atomically_if};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::atomic::{read_json, write_bytes, write_json};
+use super::atomic::{json_text, read_json};
+use super::check::{Files, Logged, digest, sealed};
 use super::{Claim, FORMAT, check_format};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -56,15 +58,6 @@ pub struct RunSummary {
     /// What lies beside the summary, so that a file cut later is noticed; unknown for runs of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Files>,
-}
-
-/// The other files of a run that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Files {
-    /// Lines in `metrics.jsonl`.
-    pub metrics_lines: u64,
-    /// Size of `weights.safetensors`; 0 where there is none.
-    pub weights_bytes: u64,
 }
 
 /// What made a run, beside its settings.
@@ -134,6 +127,22 @@ impl RunFolder {
         self.claim.as_ref().map_or(Ok(()), |claim| claim.check())
     }
 
+    /// Puts a file into the folder, unless another process has taken the run over. That is looked at last, when the new file lies beside
+    /// the old one: who takes a run over removes such files first, so that one who is frozen at whatever moment replaces nothing.
+    fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<()> {
+        let last_look = || self.check_claim().map_err(io::Error::other);
+        let written =
+            write_atomically_if(path, |file| parts.iter().try_for_each(|part| file.write_all(part)), last_look);
+        written.map_err(|error| match self.check_claim() {
+            Err(taken_over) => taken_over,
+            Ok(()) => Error::io("write", path)(error),
+        })
+    }
+
+    fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<()> {
+        self.write(path, &[json_text(path, value)?.as_bytes()])
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -141,9 +150,8 @@ impl RunFolder {
 
     /// Makes the folder and stores the run's settings in it.
     pub fn create(&self, settings: &Settings) -> Result<()> {
-        self.check_claim()?;
         std::fs::create_dir_all(&self.path).map_err(Error::io("create", &self.path))?;
-        write_json(&self.config_path(), settings.tree())
+        self.write_json(&self.config_path(), settings)
     }
 
     /// Path of the settings.
@@ -167,25 +175,16 @@ impl RunFolder {
                 Err(Error::Folder { path: self.path.clone(), problem })
             }
             Some(_) => Ok(()),
-            None => write_json(&path, data),
+            None => self.write_json(&path, data),
         }
     }
 
-    /// The outcome, if the run has ended.
-    pub fn summary(&self) -> Result<Option<RunSummary>> {
+    /// The outcome, if the run has ended, as it stands there; [`RunFolder::state`] does not believe it.
+    pub(super) fn summary(&self) -> Result<Option<RunSummary>> {
         let path = self.summary_path();
         let summary: Option<RunSummary> = read_json(&path)?;
         if let Some(summary) = &summary {
             check_format(&path, summary.format)?;
-            let id = self.path.file_name().unwrap_or_default().to_string_lossy();
-            if summary.format == FORMAT && summary.id != id {
-                return Err(Error::damaged(&path, format!("it is the summary of run {}, not of {id}", summary.id)));
-            }
-            if let Some((name, value)) =
-                summary.measures.iter().find(|(_, value)| !value.is_number() && !value.is_null())
-            {
-                return Err(Error::damaged(&path, format!("the measure {name} is {value}, not a number")));
-            }
         }
         Ok(summary)
     }
@@ -200,57 +199,54 @@ impl RunFolder {
         if from.path.exists() {
             std::fs::rename(&from.path, &self.path).map_err(Error::io("rename", &from.path))?;
         }
-        write_json(&self.config_path(), settings.tree())?;
+        self.write_json(&self.config_path(), settings)?;
         let path = self.summary_path();
         match read_json::<RunSummary>(&path)? {
-            Some(summary) => write_json(&path, &RunSummary { id: id.into(), format: FORMAT, ..summary }),
+            Some(summary) => self.write_json(&path, &RunSummary { id: id.into(), format: FORMAT, ..summary }),
             None => Ok(()),
         }
     }
 
-    /// Drops a run's state and outcome, so that it begins again; whether there was any. The outcome goes first: without it the run is
-    /// unfinished, whatever else is left.
-    pub(crate) fn forget(&self) -> Result<bool> {
-        self.check_claim()?;
-        let summary = remove(&self.summary_path())?;
+    /// Drops a run's state, so that it begins again; whether there was any.
+    pub(super) fn forget(&self) -> Result<bool> {
         let checkpoint = remove(&self.checkpoint_path())?;
-        Ok(remove(&self.metrics_path())? || checkpoint || summary)
+        Ok(remove(&self.metrics_path())? || checkpoint)
     }
 
-    /// Stores the outcome; the checkpoint is no longer needed then.
-    pub fn finish(&self, summary: &RunSummary) -> Result<()> {
+    /// Moves the run to `DIR/damaged/ID`, or `ID-2` and so on, so that it begins again and nothing is lost; where it is then.
+    pub(crate) fn set_aside(&self) -> Result<PathBuf> {
         self.check_claim()?;
-        let weights_bytes = std::fs::metadata(self.weights_path()).map_or(0, |weights| weights.len());
-        let files = Files { metrics_lines: self.metrics()?.len() as u64, weights_bytes };
-        write_json(&self.summary_path(), &RunSummary { files: Some(files), ..summary.clone() })?;
+        let (sweep, id) = (self.path.ancestors().nth(2).unwrap_or(&self.path), self.path.file_name());
+        let (folder, id) = (sweep.join("damaged"), id.unwrap_or_default().to_string_lossy());
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let names = std::iter::once(id.to_string()).chain((2..).map(|number| format!("{id}-{number}")));
+        let mut free = names.map(|name| folder.join(name)).filter(|path| !path.exists());
+        let to = free.next().unwrap_or(folder);
+        std::fs::rename(&self.path, &to).map_err(Error::io("move", &self.path))?;
+        Ok(to)
+    }
+
+    /// Stores the outcome, and what the other files are now; the checkpoint is no longer needed then.
+    pub fn finish(&self, summary: &RunSummary) -> Result<()> {
+        self.sync_metrics()?;
+        let (metrics, weights) = (read_or_empty(&self.metrics_path())?, read_or_empty(&self.weights_path())?);
+        let files = Files {
+            metrics_lines: RunFolder::lines_of(&metrics).count() as u64,
+            weights_bytes: weights.len() as u64,
+            metrics_digest: digest(&metrics),
+            weights_digest: digest(&weights),
+            ..Files::default()
+        };
+        let path = self.summary_path();
+        self.write(&path, &[sealed(&path, summary, files)?.as_bytes()])?;
         self.remove_checkpoint()
     }
 
-    /// The outcome, if the run has ended, and what is wrong with its other files, if anything.
-    pub(crate) fn ending(&self) -> Result<Option<(RunSummary, Option<String>)>> {
-        let Some(summary) = self.summary()? else { return Ok(None) };
-        let damage = self.cut_metrics(&summary)?.or_else(|| self.cut_weights(&summary));
-        Ok(Some((summary, damage)))
-    }
-
-    /// What is wrong with the metrics of a run that has ended, if anything.
-    pub(crate) fn cut_metrics(&self, summary: &RunSummary) -> Result<Option<String>> {
-        let Some(Files { metrics_lines, .. }) = summary.files else { return Ok(None) };
-        let lines = self.metrics()?.len() as u64;
-        Ok((lines < metrics_lines).then(|| format!("metrics.jsonl has {lines} of its {metrics_lines} lines")))
-    }
-
-    /// What is wrong with the weights of a run that has ended, if anything. They may be gone altogether: people delete them for their
-    /// size, and only runs that learn from this one need them.
-    pub(crate) fn cut_weights(&self, summary: &RunSummary) -> Option<String> {
-        let (Files { weights_bytes, .. }, weights) = (summary.files?, std::fs::metadata(self.weights_path()).ok()?);
-        let found = weights.len();
-        (found != weights_bytes).then(|| format!("weights.safetensors has {found} of its {weights_bytes} bytes"))
-    }
-
-    /// Removes the checkpoint, if there is one.
+    /// Removes the checkpoint, if there is one, and one that was being written when its process was killed.
     pub(crate) fn remove_checkpoint(&self) -> Result<()> {
-        remove(&self.checkpoint_path()).map(|_| ())
+        let path = self.checkpoint_path();
+        remove_abandoned(&self.path, path.file_name());
+        remove(&path).map(|_| ())
     }
 
     fn summary_path(&self) -> PathBuf {
@@ -264,8 +260,7 @@ impl RunFolder {
 
     /// Stores the trained network.
     pub fn save_weights(&self, bytes: &[u8]) -> Result<()> {
-        self.check_claim()?;
-        write_bytes(&self.weights_path(), bytes)
+        self.write(&self.weights_path(), &[bytes])
     }
 
     /// Path of the checkpoint.
@@ -276,59 +271,80 @@ impl RunFolder {
     /// The state an interrupted run continues from, if there is one.
     pub fn checkpoint(&self) -> Result<Option<Vec<u8>>> {
         let path = self.checkpoint_path();
-        match std::fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        match pudica_boolean::plain::bytes(&path) {
+            Ok(mut bytes) => {
+                bytes.truncate(bytes.len() - Logged::at_the_end_of(&bytes).map_or(0, |_| Logged::SIZE));
+                Ok(Some(bytes))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::io("read", &path)(error)),
         }
     }
 
-    /// Replaces the checkpoint. All metrics logged so far reach the disk first.
+    /// Replaces the checkpoint. All metrics logged so far reach the disk first, and behind the checkpoint stands what they are.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<()> {
-        self.check_claim()?;
-        let metrics = self.metrics_path();
-        if let Ok(file) = OpenOptions::new().append(true).open(&metrics) {
-            file.sync_all().map_err(Error::io("write", &metrics))?;
+        self.sync_metrics()?;
+        let logged = Logged::of(&read_or_empty(&self.metrics_path())?);
+        self.write(&self.checkpoint_path(), &[bytes, &logged.bytes()])
+    }
+
+    /// Sees to it that all metrics logged so far are on the disk: what is written next counts on them.
+    fn sync_metrics(&self) -> Result<()> {
+        let path = self.metrics_path();
+        match OpenOptions::new().append(true).open(&path).and_then(|file| file.sync_all()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("write", &path)(error)),
+            _ => Ok(()),
         }
-        write_bytes(&self.checkpoint_path(), bytes)
     }
 
     fn metrics_path(&self) -> PathBuf {
         self.path.join("metrics.jsonl")
     }
 
-    /// Adds one line to the metrics.
+    /// Adds one line to the metrics. They are opened before the claim is looked at: who takes the run over puts another file in their
+    /// place, so that a line which comes too late goes nowhere.
     pub fn log(&self, line: &Map<String, Value>) -> Result<()> {
-        self.check_claim()?;
         let path = self.metrics_path();
         let mut text = serde_json::to_string(line).map_err(|error| Error::damaged(&path, error))?;
         text.push('\n');
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::io("write", &path))
+        let mut file = file.map_err(Error::io("write", &path))?;
+        self.check_claim()?;
+        file.write_all(text.as_bytes()).map_err(Error::io("write", &path))
     }
 
     /// The logged lines, in order. A last line cut off by a crash is left out.
     pub fn metrics(&self) -> Result<Vec<Map<String, Value>>> {
-        let path = self.metrics_path();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(Error::io("read", &path)(error)),
-        }
+        let bytes = read_or_empty(&self.metrics_path())?;
+        Ok(RunFolder::lines_of(&bytes).map(|(line, _)| line).collect())
+    }
+
+    /// The lines of metrics up to the first that is not whole, each also as it is written: only a line break ends one.
+    pub(super) fn lines_of(bytes: &[u8]) -> impl Iterator<Item = (Map<String, Value>, &[u8])> {
+        let whole = bytes.split_inclusive(|byte| *byte == b'\n').take_while(|line| line.ends_with(b"\n"));
+        whole.map_while(|line| Some((serde_json::from_slice(line).ok()?, line)))
     }
 
     /// Drops what was logged after `step`, which a resumed run logs again; returns the lines kept.
     pub fn rewind_metrics(&self, step: u64) -> Result<Vec<Map<String, Value>>> {
-        self.check_claim()?;
-        let mut kept = self.metrics()?;
-        kept.retain(|line| line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step));
-        let mut text = String::new();
-        for line in &kept {
-            text += &Value::Object(line.clone()).to_string();
-            text.push('\n');
+        let bytes = read_or_empty(&self.metrics_path())?;
+        let (mut lines, mut text) = (Vec::new(), Vec::new());
+        for (line, own) in RunFolder::lines_of(&bytes) {
+            if line.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step) {
+                lines.push(line);
+                text.push(own);
+            }
         }
-        write_bytes(&self.metrics_path(), text.as_bytes())?;
-        Ok(kept)
+        self.write(&self.metrics_path(), &text)?;
+        Ok(lines)
+    }
+}
+
+/// The bytes of a file, none where there is no such file.
+fn read_or_empty(path: &Path) -> Result<Vec<u8>> {
+    match pudica_boolean::plain::bytes(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("read", path)(error)),
+        read => Ok(read.unwrap_or_default()),
     }
 }
 
@@ -336,7 +352,7 @@ impl RunFolder {
 fn remove(path: &Path) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("remove", path)(error)),
     }
 }

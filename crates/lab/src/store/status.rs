@@ -6,10 +6,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::at_work::AtWork;
+use super::check::State;
 use super::owner::Owner;
 use super::run::Outcome;
 use super::sweep::SweepFolder;
 use crate::error::Result;
+use crate::kinds::Kind;
 
 /// A process that has told nothing for so many seconds is called silent.
 const SILENT_AFTER: f64 = 60.0;
@@ -31,6 +33,8 @@ pub struct Status {
     pub skipped: usize,
     /// Those that have failed, and why.
     pub failed: Vec<Failure>,
+    /// Those whose files are damaged, and how: they do not count, and `--repair` makes them again.
+    pub damaged: Vec<Failure>,
     /// The processes that are at work.
     pub processes: Vec<AtWork>,
     /// Processes that are gone without having said so, or have told nothing for long: killed, or their machine is.
@@ -39,7 +43,7 @@ pub struct Status {
     pub ended: Vec<AtWork>,
 }
 
-/// A run that has failed.
+/// A run that has failed or is damaged.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     /// Its id.
@@ -55,6 +59,7 @@ impl Status {
     pub fn of(path: &Path) -> Result<Status> {
         let sweep = SweepFolder::open(path)?;
         let mut status = Status { runs: sweep.record().runs.len(), ..Status::default() };
+        let kind = Kind::find(&sweep.record().kind)?;
         let own = Owner::this();
         for one in AtWork::all(path)? {
             let list = match own.sees_gone(&one.owner) {
@@ -68,23 +73,17 @@ impl Status {
         let at: HashSet<&str> = status.processes.iter().flat_map(|one| &one.at).map(|run| run.id.as_str()).collect();
         for record in &sweep.record().runs {
             let folder = sweep.run(&record.id);
-            match folder.summary() {
-                Ok(Some(summary)) => match summary.outcome {
+            let failure = |problem| Failure { id: record.id.clone(), label: record.label.clone(), problem };
+            match folder.state(kind, false)? {
+                State::Ended(_, summary) => match summary.outcome {
                     Outcome::Finished => status.finished += 1,
                     Outcome::Skipped => status.skipped += 1,
-                    Outcome::Failed => status.failed.push(Failure {
-                        id: record.id.clone(),
-                        label: record.label.clone(),
-                        problem: summary.problem.unwrap_or_default(),
-                    }),
+                    Outcome::Failed => status.failed.push(failure(summary.problem.unwrap_or_default())),
                 },
-                Ok(None) if at.contains(record.id.as_str()) => status.at_work += 1,
-                Ok(None) if folder.checkpoint_path().exists() => status.interrupted += 1,
-                Ok(None) => status.waiting += 1,
-                Err(error) => {
-                    let (id, label) = (record.id.clone(), record.label.clone());
-                    status.failed.push(Failure { id, label, problem: error.to_string() });
-                }
+                State::Damaged(damage) => status.damaged.push(failure(damage.to_string())),
+                _ if at.contains(record.id.as_str()) => status.at_work += 1,
+                _ if folder.checkpoint_path().exists() => status.interrupted += 1,
+                _ => status.waiting += 1,
             }
         }
         Ok(status)

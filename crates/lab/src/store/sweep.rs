@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::atomic::{read_json, write_json};
+use super::check::{DamagedRun, State};
 use super::run::{RunFolder, RunSummary};
 use super::{FORMAT, check_format, take_over};
-use crate::compute::recorded;
+use crate::compute::{Machine, recorded};
 use crate::error::{Error, Result};
 use crate::kinds::Kind;
-use crate::plan::{Plan, Request, labels, varying};
+use crate::plan::{Plan, PlannedRun, Request, labels, varying};
 use crate::recipe::{FIGURES, Recipe};
 use crate::settings::Settings;
 
@@ -79,6 +80,13 @@ pub struct RunRecord {
     pub label: String,
 }
 
+impl RunRecord {
+    /// Of a run in a plan.
+    pub(crate) fn of(run: &PlannedRun) -> RunRecord {
+        RunRecord { id: run.id.clone(), sweep: run.sweep.clone(), parent: run.parent.clone(), label: run.label.clone() }
+    }
+}
+
 /// A run as found in a sweep folder.
 #[derive(Clone, Debug)]
 pub struct SweepRun {
@@ -86,10 +94,8 @@ pub struct SweepRun {
     pub record: RunRecord,
     /// Its settings.
     pub settings: Settings,
-    /// Its outcome, if it has ended and is whole.
+    /// Its outcome, if it has ended.
     pub summary: Option<RunSummary>,
-    /// What is wrong with its metrics, where it has ended and they were cut since.
-    pub damage: Option<String>,
     /// Its folder.
     pub folder: RunFolder,
 }
@@ -112,18 +118,31 @@ pub struct SweepFolder {
 impl SweepFolder {
     /// Makes or continues the sweep of `plan` in `path`, and locks it against other processes that make the whole of it. A folder that
     /// holds runs which are not of this plan is refused: its report would be replaced. `notices` gets what the user should know.
-    pub fn claim(path: &Path, plan: &Plan, program: &str, notices: &mut Vec<String>) -> Result<SweepFolder> {
-        SweepFolder::begin(path, plan, program, true, notices)
+    pub fn claim(path: &Path, plan: &Plan, machine: &Machine, notices: &mut Vec<String>) -> Result<SweepFolder> {
+        SweepFolder::begin(path, plan, machine, true, notices)
     }
 
     /// [`SweepFolder::claim`] for one of several processes that make parts of it in this folder: there is no lock, runs are claimed one
     /// by one.
-    pub fn announce(path: &Path, plan: &Plan, program: &str, notices: &mut Vec<String>) -> Result<SweepFolder> {
-        SweepFolder::begin(path, plan, program, false, notices)
+    pub fn announce(path: &Path, plan: &Plan, machine: &Machine, notices: &mut Vec<String>) -> Result<SweepFolder> {
+        SweepFolder::begin(path, plan, machine, false, notices)
     }
 
-    fn begin(path: &Path, plan: &Plan, program: &str, alone: bool, notices: &mut Vec<String>) -> Result<SweepFolder> {
-        let old = read_record(path)?;
+    fn begin(
+        path: &Path,
+        plan: &Plan,
+        machine: &Machine,
+        alone: bool,
+        notices: &mut Vec<String>,
+    ) -> Result<SweepFolder> {
+        let old = match read_record(path) {
+            // Its runs are found by their ids; the record is that of the plan.
+            Err(Error::Damaged { problem, .. }) if machine.repair => {
+                notices.push(format!("sweep.json is damaged ({problem}); it is written anew"));
+                None
+            }
+            old => old?,
+        };
         if let Some(old) = &old {
             check_owner(path, old, plan)?;
         } else if is_of_format_1(path) {
@@ -138,7 +157,7 @@ impl SweepFolder {
         }
         let record = SweepRecord {
             format: FORMAT,
-            program: program.into(),
+            program: machine.program.clone(),
             recipe: plan.recipe.name.clone(),
             kind: plan.kind().name.into(),
             title: plan.recipe.title.clone(),
@@ -150,16 +169,7 @@ impl SweepFolder {
             command: plan.command(),
             swept: plan.swept.clone(),
             recipe_text: plan.recipe.text.clone(),
-            runs: plan
-                .runs
-                .iter()
-                .map(|run| RunRecord {
-                    id: run.id.clone(),
-                    sweep: run.sweep.clone(),
-                    parent: run.parent.clone(),
-                    label: run.label.clone(),
-                })
-                .collect(),
+            runs: plan.runs.iter().map(RunRecord::of).collect(),
         };
         if old.as_ref() != Some(&record) {
             write_json(&path.join("sweep.json"), &record)?;
@@ -201,16 +211,26 @@ impl SweepFolder {
         self.record.runs.iter().filter(|run| !self.run(&run.id).has_ended()).count()
     }
 
-    /// All runs that have at least begun, in the order of the sweep, each under its true identity.
+    /// All runs that have at least begun and are whole, in the order of the sweep, each under its true identity.
     pub fn runs(&self) -> Result<Vec<SweepRun>> {
+        Ok(self.read()?.0)
+    }
+
+    /// [`SweepFolder::runs`], and the damaged ones beside.
+    pub fn read(&self) -> Result<(Vec<SweepRun>, Vec<DamagedRun>)> {
         let kind = Kind::find(&self.record.kind)?;
-        let mut runs = Vec::new();
+        let (mut runs, mut damaged) = (Vec::new(), Vec::new());
         for record in &self.record.runs {
             let folder = self.run(&record.id);
-            let Some(settings) = folder.settings()? else { continue };
-            let settings = check_identity(kind, &folder, &record.id, settings)?;
-            let summary = folder.summary()?;
-            let damage = summary.as_ref().map_or(Ok(None), |summary| folder.cut_metrics(summary))?;
+            let (settings, summary) = match folder.state(kind, false)? {
+                State::None => continue,
+                State::Begun(settings) => (settings, None),
+                State::Ended(settings, summary) => (settings, Some(*summary)),
+                State::Damaged(damage) => {
+                    damaged.push(DamagedRun { record: record.clone(), damage });
+                    continue;
+                }
+            };
             let device = summary.as_ref().map_or("", |summary| &summary.device);
             let settings = match settings.compute() {
                 Some(_) => settings,
@@ -219,25 +239,12 @@ impl SweepFolder {
                     settings.with_compute(&compute)
                 }
             };
-            let summary = summary.filter(|_| damage.is_none());
-            runs.push(SweepRun { record: record.clone(), settings, summary, damage, folder });
+            runs.push(SweepRun { record: record.clone(), settings, summary, folder });
         }
         if self.record.format < FORMAT {
             name_runs(kind, &self.record, &mut runs);
         }
-        Ok(runs)
-    }
-}
-
-/// Refuses settings that are not those of the run in whose folder they lie.
-pub(super) fn check_identity(kind: &Kind, folder: &RunFolder, id: &str, settings: Settings) -> Result<Settings> {
-    match kind.id(&settings) {
-        Ok(found) if found == id => Ok(settings),
-        Ok(found) => {
-            let problem = format!("its settings are those of a run {found}, not of {id}");
-            Err(Error::damaged(&folder.config_path(), problem))
-        }
-        Err(error) => Err(Error::damaged(&folder.config_path(), error)),
+        Ok((runs, damaged))
     }
 }
 

@@ -71,7 +71,10 @@ impl Experiment for Fake {
     }
 
     fn step_of(&self, _: &Settings, checkpoint: &[u8]) -> Result<u64> {
-        Ok(parse(checkpoint).0)
+        match checkpoint {
+            b"no state" => Err(pudica_lab::Error::Other("it holds no state".into())),
+            checkpoint => Ok(parse(checkpoint).0),
+        }
     }
 
     fn refuse_teacher(&self, teacher: &Teacher) -> Option<String> {

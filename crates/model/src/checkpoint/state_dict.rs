@@ -81,7 +81,8 @@ impl StateDict {
         }
         let mut first = Vec::new();
         File::open(path).and_then(|file| file.take(512).read_to_end(&mut first)).map_err(unreadable)?;
-        let tensors = match is_safetensors(&first, about.len()) {
+        let named = path.extension().is_some_and(|ending| ending == "safetensors") && !is_pytorch(&first);
+        let tensors = match named || is_safetensors(&first, about.len()) {
             true => safetensors(path, std::fs::read(path).map_err(unreadable)?)?,
             false => pytorch(path, about.len())?,
         };

@@ -33,10 +33,10 @@ fn begin_sweep(recipe: Recipe, scale: Option<&str>, overrides: &[&str], folder: 
     let overrides = overrides.iter().map(|text| text.to_string()).collect();
     let plan =
         Plan::new(&recipe, &Request { scale: scale.map(String::from), overrides, ..Request::default() }).unwrap();
-    let claimed = SweepFolder::claim(folder, &plan, "test", &mut Vec::new()).unwrap();
+    let claimed = SweepFolder::claim(folder, &plan, &pudica_lab::Machine::default(), &mut Vec::new()).unwrap();
     let planned = |run: &pudica_lab::plan::PlannedRun| Planned {
         id: run.id.clone(),
-        settings: run.settings.tree().clone(),
+        settings: run.settings.tree(),
         stored: run.settings.clone(),
         folder: claimed.run(&run.id),
     };
@@ -53,7 +53,7 @@ pub fn begin_by_hand(recipe: &str, kind: &str, figures: &str, runs: &[Value], fo
         }
         let stored = kind.resolve(&settings).unwrap();
         let id = kind.id(&stored).unwrap();
-        Planned { settings: stored.tree().clone(), stored, folder: RunFolder::new(folder.join("runs").join(&id)), id }
+        Planned { settings: stored.tree(), stored, folder: RunFolder::new(folder.join("runs").join(&id)), id }
     };
     let planned: Vec<Planned> = runs.iter().map(planned).collect();
     let all: Vec<&Settings> = planned.iter().map(|run| &run.stored).collect();

@@ -71,7 +71,7 @@ impl Automaton {
         }
         if text.ends_with(".toml") {
             let path = std::path::Path::new(text);
-            let source = std::fs::read_to_string(path).map_err(TheoryError::io("read", path))?;
+            let source = pudica_boolean::plain::written_text(path).map_err(TheoryError::io("read", path))?;
             return Self::from_toml(&source).map_err(|problem| TheoryError::BadFile { path: path.into(), problem });
         }
         let hint = pudica_boolean::did_you_mean(text, ["parity", "mod:2", "mod:3"]);

@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use pudica_boolean::{did_you_mean, shortened_lines};
+use pudica_boolean::{at_place, did_you_mean};
 use serde::Deserialize;
 
 use super::{Automaton, LARGEST_MODULUS};
@@ -36,7 +36,8 @@ struct Table {
 impl Automaton {
     /// Reads a transition table; the error is a sentence.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        let table: Table = toml::from_str(text).map_err(|error| shortened_lines(&error.to_string()))?;
+        let table: Table = toml::from_str(text)
+            .map_err(|error| at_place(text, error.span().map(|span| span.start), error.message()))?;
         if table.alphabet.len() < 2 {
             return Err("alphabet needs at least two symbols; with one there is nothing to change".into());
         }

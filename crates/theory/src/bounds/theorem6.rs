@@ -13,6 +13,9 @@ use super::claim::{Checked, Claim};
 use crate::exact::ExactEncoder;
 use crate::{Result, TheoryError};
 
+/// Beyond it the weights are noise alone, and sums of their products are soon no numbers.
+const LARGEST_NOISE: f64 = 1e6;
+
 /// Sharpness at one size of noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SharpnessAt {
@@ -46,8 +49,9 @@ impl Theorem6 {
         strings: usize,
         sampling: &Sampling,
     ) -> Result<Self> {
-        if let Some(rho) = sampling.rhos.iter().find(|rho| !(rho.is_finite() && **rho > 0.0)) {
-            return Err(TheoryError::argument(format!("a size of noise must be a positive number, not {rho}")));
+        if let Some(rho) = sampling.rhos.iter().find(|rho| !(**rho > 0.0 && **rho <= LARGEST_NOISE)) {
+            let problem = format!("a size of noise (rho) must be above 0 and at most {LARGEST_NOISE}, not {rho}");
+            return Err(TheoryError::argument(problem));
         }
         if sampling.draws < 2 {
             return Err(TheoryError::argument(format!(

@@ -5,6 +5,7 @@
 //! J(., p) at S: no 2^d x 2^d matrix is needed for the spectrum by degree.
 
 use faer::{Accum, Mat, MatRef, Par};
+use pudica_boolean::memory::{available, human_bytes};
 use pudica_statistics::{Estimate, brief};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::architecture::{Architecture, Kernel};
 use super::degrees::{Monotone, mean_degree, multiplicities, share_up_to};
 use super::eigen::{Eigen, decompose};
-use super::networks::{Network, Size};
+use super::networks::{Network, Size, parameter_count};
 use crate::{Result, TheoryError};
 
 /// The most bits whose cube is gone through.
@@ -21,6 +22,26 @@ pub const LARGEST_CUBE: usize = 12;
 pub const LARGEST_EIGEN: usize = 10;
 /// The most entries of a Jacobian: 4 GiB.
 const LARGEST_JACOBIAN: usize = 1 << 29;
+
+/// Refuses a network whose Jacobian is too large, or larger than the memory that is there; nothing is allocated.
+pub fn check_size(architecture: &Architecture, size: Size) -> Result<()> {
+    let dimension = architecture.dimension();
+    if dimension > LARGEST_CUBE {
+        return Err(TheoryError::argument(format!(
+            "--dim {dimension}: kernels of finite networks need all 2^{dimension} inputs; --empirical works to {LARGEST_CUBE}"
+        )));
+    }
+    let parameters = parameter_count(architecture, size)?;
+    let entries = parameters.saturating_mul(1 << dimension);
+    let free = available().unwrap_or(u64::MAX);
+    if entries > LARGEST_JACOBIAN || 8 * entries as u64 > free {
+        let (needed, most) = (human_bytes((entries as u64).saturating_mul(8)), human_bytes(free.min(4 << 30)));
+        return Err(TheoryError::argument(format!(
+            "2^{dimension} inputs x {parameters} parameters need {needed}, and they may have {most}: lower the width, depth or dim"
+        )));
+    }
+    Ok(())
+}
 
 /// Both kernels of one finite network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,19 +81,10 @@ impl FiniteSpectrum {
 
 /// The kernels of one network with random weights.
 pub fn finite_spectrum(architecture: &Architecture, size: Size, seed: u64) -> Result<FiniteSpectrum> {
+    check_size(architecture, size)?;
     let dimension = architecture.dimension();
-    if dimension > LARGEST_CUBE {
-        return Err(TheoryError::argument(format!(
-            "--dim {dimension}: kernels of finite networks need all 2^{dimension} inputs; --empirical works to {LARGEST_CUBE}"
-        )));
-    }
     let network = Network::random(architecture, size, seed)?;
     let (inputs, parameters) = (1usize << dimension, network.parameter_count());
-    if inputs.saturating_mul(parameters) > LARGEST_JACOBIAN {
-        return Err(TheoryError::argument(format!(
-            "2^{dimension} inputs x {parameters} parameters do not fit the memory set aside (4 GiB): lower --width or --dim"
-        )));
-    }
     let mut jacobian = vec![0.0; inputs * parameters];
     jacobian.par_chunks_mut(parameters).enumerate().for_each(|(x, row)| {
         let bits: Vec<f64> = (0..dimension).map(|i| if x >> i & 1 == 0 { 1.0 } else { -1.0 }).collect();

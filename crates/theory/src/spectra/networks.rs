@@ -30,15 +30,7 @@ pub struct Network {
 impl Network {
     /// Draws the weights from the stream (seed, "spectra-weights", parameter).
     pub fn random(architecture: &Architecture, size: Size, seed: u64) -> Result<Network> {
-        architecture.check()?;
-        let Size { width, heads } = size;
-        if !(1..=4096).contains(&width) {
-            return Err(TheoryError::argument(format!("--width {width}: give 1 to 4096")));
-        }
-        if architecture.has_attention() && (heads == 0 || !width.is_multiple_of(heads)) {
-            return Err(TheoryError::argument(format!("--heads {heads} does not divide the width {width}")));
-        }
-        let shapes = shapes(architecture, size);
+        let shapes = checked_shapes(architecture, size)?;
         let draw = |(place, (rows, columns)): (usize, &(usize, usize))| {
             let mut stream = Stream::new(seed, "spectra-weights", place as u64);
             Matrix { rows: *rows, columns: *columns, values: (0..rows * columns).map(|_| stream.normal()).collect() }
@@ -174,6 +166,24 @@ fn project(tape: &mut Tape, z: Var, weights: Var, variance: f64) -> Var {
     let inputs = tape.value(weights).rows as f64;
     let product = tape.product(z, weights);
     tape.scaled(product, (variance / inputs).sqrt())
+}
+
+/// [`shapes`], refused where there is no such network.
+fn checked_shapes(architecture: &Architecture, size: Size) -> Result<Vec<(usize, usize)>> {
+    architecture.check()?;
+    let Size { width, heads } = size;
+    if !(1..=4096).contains(&width) {
+        return Err(TheoryError::argument(format!("--width {width}: give 1 to 4096")));
+    }
+    if architecture.has_attention() && (heads == 0 || !width.is_multiple_of(heads)) {
+        return Err(TheoryError::argument(format!("--heads {heads} does not divide the width {width}")));
+    }
+    Ok(shapes(architecture, size))
+}
+
+/// How many weights and biases such a network has; nothing is drawn.
+pub(super) fn parameter_count(architecture: &Architecture, size: Size) -> Result<usize> {
+    Ok(checked_shapes(architecture, size)?.iter().map(|(rows, columns)| rows * columns).sum())
 }
 
 /// Rows and columns of all parameters, in the order `forward` uses them; the readout's weights and bias come last.

@@ -219,7 +219,7 @@ pub const SETTINGS: Target = Target {
     memory: Memory { constant: 16, factor: 2000 },
     seeds: || {
         let defaults = |(place, kind): (usize, &&pudica_lab::Kind)| {
-            Case::new(place, serde_json::to_vec_pretty(kind.defaults().tree()).unwrap_or_default())
+            Case::new(place, serde_json::to_vec_pretty(&kind.defaults().tree()).unwrap_or_default())
         };
         KINDS.iter().enumerate().map(defaults).collect()
     },

@@ -7,8 +7,9 @@ use std::thread::available_parallelism;
 use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
 use pudica_nn::Device;
 
+use super::size::check_fits_in;
 use super::training::BooleanTraining;
-use super::{KIND, Rates, RunConfig, architecture, burn_name, check_fits, fast_encoder};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, fast_encoder};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -56,12 +57,16 @@ impl BooleanExperiment {
         if self.compute.device == "cuda" { 1 } else { available_parallelism().map_or(1, usize::from) }
     }
 
-    /// Refuses a run whose device is not there, or whose network does not fit into this machine's memory.
-    pub(super) fn check(&self, settings: &Settings) -> Result<()> {
+    /// Refuses a run whose device is not there, or whose network does not fit into the memory that is `free`; nor so many of them at once.
+    pub(super) fn check(&self, settings: &Settings, at_once: usize, free: Option<u64>) -> Result<()> {
         let config: RunConfig = settings.read()?;
         let compute = self.compute_of(settings);
         if compute.device == "cpu" {
-            check_fits(&config, &compute.dtype, 1)?;
+            check_fits_in(&config, &compute.dtype, 1, free)?;
+            check_fits_in(&config, &compute.dtype, at_once, free).map_err(|error| {
+                let problem = format!("{at_once} runs are made at a time (--jobs, --together)");
+                Error::Other(format!("{problem}: {error}; or make fewer at a time"))
+            })?;
         }
         self.most_together(settings).map(|_| ())
     }

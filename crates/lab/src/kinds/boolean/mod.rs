@@ -20,6 +20,8 @@ mod work;
 use std::path::Path;
 
 use pudica_boolean::TruthTable;
+use pudica_boolean::memory::available;
+use pudica_boolean::plain;
 use pudica_nn::{
     AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
     StateSpaceConfig, TrainingState, TransformerConfig, Variant,
@@ -138,8 +140,11 @@ fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
     let compute = compute.unwrap_or_else(|| KIND.abilities.default_compute());
     let experiment = BooleanExperiment::new(machine.together).on(&compute);
     // A device that is not there, and a network that does not fit, are told before anything is written.
+    let (runs, free) = (plan.runs.len().max(1), available());
+    let jobs = machine.jobs.unwrap_or_else(|| experiment.jobs()).min(runs);
+    let at_once = jobs.saturating_mul(machine.together.unwrap_or(1)).min(runs);
     for run in &plan.runs {
-        experiment.check(&run.settings)?;
+        experiment.check(&run.settings, at_once, free)?;
     }
     Ok(Box::new(experiment))
 }
@@ -260,7 +265,7 @@ pub fn function_of_run(folder: &RunFolder) -> Result<TruthTable> {
 /// The network a finished run has trained, on this machine's processor.
 fn trained(config: &RunConfig, weights: &Path) -> Result<Network> {
     let architecture = architecture(config);
-    let bytes = std::fs::read(weights).map_err(Error::io("read", weights))?;
+    let bytes = plain::bytes(weights).map_err(Error::io("read", weights))?;
     let weights = architecture.read_weights(&bytes).map_err(|error| Error::damaged(weights, error))?;
     Ok(Network::new(&architecture, weights, &Device::cpu())?)
 }

@@ -1,55 +1,35 @@
 //! Whether a network can fit in memory at all, asked before anything is allocated.
 
-use pudica_boolean::memory::{available, human_bytes};
+use pudica_boolean::memory::available;
 
 use super::{RunConfig, work};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::size::{self, Dimension};
 
-/// Refuses `replicas` networks that do not fit in this machine's memory, naming the setting to change and the largest value of it that
-/// might do.
+/// Refuses `replicas` networks that do not fit in the memory that this process may have, naming the setting to change and the largest
+/// value of it that might do.
 pub fn check_fits(config: &RunConfig, dtype: &str, replicas: usize) -> Result<()> {
-    match available() {
-        Some(free) => check_fits_in(config, dtype, replicas, free),
-        None => Ok(()),
-    }
+    check_fits_in(config, dtype, replicas, available())
 }
 
-/// A setting that makes networks large, and how it is changed.
-type Dimension = (&'static str, fn(&RunConfig) -> usize, fn(&mut RunConfig, usize));
-
-const DIMENSIONS: [Dimension; 5] = [
+const DIMENSIONS: [Dimension<RunConfig>; 9] = [
     ("train.batch", |config| config.train.batch, |config, value| config.train.batch = value),
     ("model.d", |config| config.model.d, |config, value| config.model.d = value),
     ("model.ff", |config| config.ff(), |config, value| config.model.ff = value),
     ("model.layers", |config| config.model.layers, |config, value| config.model.layers = value),
+    ("model.positions", |config| config.model.positions, |config, value| config.model.positions = value),
+    ("train.set_size", |config| config.train.set_size, |config, value| config.train.set_size = value),
+    ("measure.set_size", |config| config.measure.set_size, |config, value| config.measure.set_size = value),
+    (
+        "measure.sensitivity_samples",
+        |config| config.measure.sensitivity_samples,
+        |config, value| config.measure.sensitivity_samples = value,
+    ),
     ("n", |config| config.n, |config, value| config.n = value),
 ];
 
-fn check_fits_in(config: &RunConfig, dtype: &str, replicas: usize, free: u64) -> Result<()> {
-    let bytes = |config: &RunConfig| (work::bytes(config, dtype) * replicas as f64) as u64; // at most u64::MAX
-    let needed = bytes(config);
-    if needed <= free {
-        return Ok(());
-    }
-    let with = |(_, _, set): &Dimension, value: usize| {
-        let mut changed = config.clone();
-        set(&mut changed, value);
-        bytes(&changed)
-    };
-    // The one that matters most: without it the least is needed.
-    let Some(dimension) = DIMENSIONS.iter().min_by_key(|dimension| with(dimension, 1)) else { return Ok(()) };
-    let (key, get, _) = dimension;
-    let (mut fits, mut too_large) = (0, get(config));
-    while too_large - fits > 1 {
-        let middle = fits + (too_large - fits) / 2;
-        if with(dimension, middle) <= free { fits = middle } else { too_large = middle }
-    }
-    let sizes = format!("needs about {} of memory, and {} is free", human_bytes(needed), human_bytes(free));
-    let problem = match fits {
-        0 => format!("{} {sizes}; make the network smaller", get(config)),
-        fits => format!("{} {sizes}; less than {} could fit", get(config), fits + 1),
-    };
-    Err(Error::setting(key, problem))
+pub(super) fn check_fits_in(config: &RunConfig, dtype: &str, replicas: usize, free: Option<u64>) -> Result<()> {
+    size::check_fits(config, &DIMENSIONS, free, |config| work::bytes(config, dtype) * replicas as f64)
 }
 
 #[cfg(test)]
@@ -59,7 +39,7 @@ mod tests {
     fn check(change: fn(&mut RunConfig), replicas: usize) -> Result<()> {
         let mut config = RunConfig { n: 4, ..RunConfig::default() };
         change(&mut config);
-        check_fits_in(&config, "f32", replicas, 1 << 30)
+        check_fits_in(&config, "f32", replicas, Some(1 << 30))
     }
 
     #[test]
@@ -67,7 +47,9 @@ mod tests {
         let refusal = |change: fn(&mut RunConfig)| check(change, 1).unwrap_err().to_string();
         let batch = refusal(|config| config.train.batch = 1_000_000_000_000);
         assert!(
-            batch.starts_with("train.batch: 1000000000000 needs about 7.3 TiB of memory, and 1 GiB is free; less than"),
+            batch.starts_with(
+                "train.batch: 1000000000000 needs about 7.3 TiB of memory, and this process may have 1 GiB; less than"
+            ),
             "{batch}"
         );
         let width = refusal(|config| (config.model.d, config.model.ff) = (1_000_000_000, 0));
@@ -85,7 +67,7 @@ mod tests {
         let fits = |d: usize| {
             let mut config = RunConfig { n: 4, ..RunConfig::default() };
             config.model.d = d;
-            check_fits_in(&config, "f32", 1, 1 << 30).is_ok()
+            check_fits_in(&config, "f32", 1, Some(1 << 30)).is_ok()
         };
         assert!(most > 1000 && fits(most - 1) && !fits(most), "{refusal}");
     }

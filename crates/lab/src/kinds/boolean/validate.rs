@@ -110,7 +110,7 @@ impl RunConfig {
         let (kind, model) = (self.model.kind, &self.model);
         let has_heads = kind.has("heads");
         let joined = has_heads && matches!(model.position, Position::Learned | Position::Sinusoidal);
-        let rules: [(&str, bool, String); 20] = [
+        let rules: [(&str, bool, String); 21] = [
             ("n", self.n >= 1, "strings need at least one bit".into()),
             ("model.d", self.model.d >= 1, "the network needs a width of at least 1".into()),
             ("model.layers", self.model.layers >= 1, "the network needs at least one layer".into()),
@@ -170,6 +170,14 @@ impl RunConfig {
             ("measure.batches", self.measure.batches >= 1, "measuring needs at least one batch".into()),
             ("measure.draws", self.measure.draws >= 2, "a standard error needs at least 2 noise draws a batch".into()),
             ("measure.rho", positive(self.measure.rho), format!("must be a positive number, not {}", self.measure.rho)),
+            (
+                "measure.rho",
+                self.measure.rho <= LARGEST_NOISE,
+                format!(
+                    "must be at most {LARGEST_NOISE}, not {:e}: beyond, networks are noise alone",
+                    self.measure.rho
+                ),
+            ),
         ];
         self.check_model()?;
         if let Some((key, _, problem)) = rules.into_iter().find(|(_, holds, _)| !holds) {
@@ -235,12 +243,21 @@ impl RunConfig {
         }
         let named = match &target {
             TargetName::Plain(name) => name,
-            TargetName::Completion { of, .. } => of,
+            TargetName::Completion { of, set_size, .. } => {
+                self.check_set("target", *set_size)?;
+                if *set_size == 0 {
+                    return Err(Error::setting("target", format!("`{}` agrees on a set of no strings", self.target)));
+                }
+                of
+            }
             TargetName::Run(_) => return Ok(()),
         };
         Target::parse(named, self.n).map(|_| ()).map_err(|error| Error::setting("target", error.to_string()))
     }
 }
+
+/// The largest noise on weights: the outputs are still numbers.
+const LARGEST_NOISE: f64 = 1e6;
 
 fn positive(x: f64) -> bool {
     x > 0.0 && x.is_finite()
@@ -272,6 +289,7 @@ mod tests {
         assert_eq!(heads, "model.heads: 3 heads do not divide the width d = 128; choose a divisor of it");
         assert!(refusal(&[("model.heads", json!(0))]).contains("at least one head"));
         assert!(refusal(&[("train.lr", json!(0))]).contains("positive"));
+        assert!(refusal(&[("measure.rho", json!(1e300))]).contains("must be at most 1000000, not 1e300"));
         assert!(refusal(&[("model.d", json!(5)), ("model.heads", json!(1))]).contains("even width"));
         assert!(refusal(&[("n", json!(4)), ("train.set_size", json!(17))]).contains("only 16 strings"));
         assert!(refusal(&[("model.kind", json!("encoder-decoder")), ("target", json!("first"))]).contains("prefix"));

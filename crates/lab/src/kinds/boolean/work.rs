@@ -1,6 +1,8 @@
 //! How much computing a run needs, relative to other runs: for the time left, before anything is measured. The unit is a multiply-add of a
 //! forward pass.
 
+use pudica_probe::LARGEST_EXACT;
+
 use super::measure::SPREAD_BATCHES;
 use super::{ModelKind, RunConfig, fast_encoder};
 use crate::experiment::Work;
@@ -91,7 +93,11 @@ pub(super) fn bytes(config: &RunConfig, dtype: &str) -> f64 {
     let weights = layers * of_layer + table;
     let strings = (config.train.batch as f64).min(cube(config));
     let activations = strings * n * per_token * layers;
-    size * (5.0 * weights + activations) + config.train.batch as f64 * (n + 4.0)
+    // Strings are kept a byte per bit, with their labels: a batch, sets, and those that sensitivity is sampled on.
+    let sampled = if n > LARGEST_EXACT as f64 { config.measure.sensitivity_samples } else { 0 };
+    let kept = [config.train.batch, config.train.set_size, config.measure.set_size, sampled];
+    let kept: f64 = kept.iter().map(|strings| *strings as f64 * (n + 4.0)).sum();
+    size * (5.0 * weights + activations) + kept
 }
 
 /// Strings in all.

@@ -38,6 +38,11 @@ pub(super) trait Dataset {
         self.network(config).map(|_| ())
     }
 
+    /// Pixels in height and width, of images; 0 for texts.
+    fn side(&self) -> usize {
+        0
+    }
+
     /// The class of each input of a split.
     fn labels(&self, split: Split) -> &[usize];
 

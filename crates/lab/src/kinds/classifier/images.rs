@@ -245,6 +245,10 @@ impl Dataset for ImageDataset {
         Ok(())
     }
 
+    fn side(&self) -> usize {
+        self.train.images.shape().height
+    }
+
     fn labels(&self, split: Split) -> &[usize] {
         &self.part(split).labels
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
+use pudica_boolean::memory::available;
 use pudica_data::Split;
 use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Learner, Model};
@@ -13,6 +14,7 @@ use super::config::{ClassifierConfig, DataConfig};
 use super::dataset::Dataset;
 use super::images::ImageDataset;
 use super::schedule::{Passes, Schedule};
+use super::size::check_fits;
 use super::texts::TextDataset;
 use super::training::ClassifierTraining;
 use crate::compute::Machine;
@@ -68,13 +70,17 @@ pub(super) fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>
     let compute = plan.runs.first().and_then(|run| run.settings.compute());
     let device = Device::parse(compute.as_ref().map_or("cpu", |compute| compute.device.as_str()))?;
     let mut experiment = ClassifierExperiment { device, sets: Vec::new(), paces: HashMap::new() };
+    let free = available();
     for run in &plan.runs {
         if run.settings.compute() != compute {
             return Err(Error::setting("compute.device", "classifiers of one sweep compute on one device"));
         }
         let config: ClassifierConfig = run.settings.read()?;
         experiment.load(&config, machine.data.as_deref())?;
-        with!(experiment.data_of(&config)?, dataset => dataset.check(&config))?;
+        with!(experiment.data_of(&config)?, dataset => {
+            check_fits(&config, dataset, &experiment.device, free)?;
+            dataset.check(&config)
+        })?;
         experiment.find_pace(&config)?;
     }
     Ok(Box::new(experiment))
@@ -177,7 +183,7 @@ impl Experiment for ClassifierExperiment {
                 steps: schedule.steps,
                 step: pace * passes.step,
                 line: pace * passes.evaluation,
-                line_every: schedule.steps_per_epoch * config.measure.every,
+                line_every: schedule.steps_per_epoch.saturating_mul(config.measure.every),
                 line_at_start: config.measure.start,
                 measure: pace * passes.end,
             })

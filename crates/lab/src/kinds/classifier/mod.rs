@@ -12,6 +12,7 @@ mod of_run;
 mod own;
 mod point;
 mod schedule;
+mod size;
 mod text_network;
 mod texts;
 mod training;

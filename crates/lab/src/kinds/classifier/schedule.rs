@@ -25,7 +25,7 @@ impl Schedule {
         let rows = dataset.count(Split::Train) * dataset.copies(config);
         let batch = config.train.batch;
         let steps_per_epoch = rows.div_ceil(batch) as u64;
-        Schedule { rows, batch, steps_per_epoch, steps: steps_per_epoch * config.train.epochs }
+        Schedule { rows, batch, steps_per_epoch, steps: steps_per_epoch.saturating_mul(config.train.epochs) }
     }
 
     /// The rows of every batch of an epoch, shuffled.
@@ -33,6 +33,11 @@ impl Schedule {
         let mut order: Vec<usize> = (0..self.rows).collect();
         Stream::new(seed, "epoch", epoch).shuffle(&mut order);
         order
+    }
+
+    /// The first epoch after this one after which the network is evaluated.
+    pub(super) fn next_evaluation(&self, config: &ClassifierConfig, epoch: u64) -> u64 {
+        (epoch / config.measure.every + 1).saturating_mul(config.measure.every).min(config.train.epochs)
     }
 
     /// Whether the network is evaluated after so many epochs.

@@ -72,7 +72,7 @@ impl<'a, D: Dataset> ClassifierTraining<'a, D> {
             _ => &self.order.insert((epoch, self.schedule.order(self.config.seed, epoch))).1,
         };
         let batch = self.schedule.batch;
-        let end = ((place + 1) * batch).min(rows.len());
+        let end = (place + 1).saturating_mul(batch).min(rows.len());
         let batch = self.dataset.training_batch(&self.config, &rows[place * batch..end], epoch, step)?;
         let weight = self.config.intervene.regularise;
         let beside = batch.beside.as_ref().map(|input| ConsistencyTerm { input, weight });
@@ -96,10 +96,8 @@ impl<'a, D: Dataset> ClassifierTraining<'a, D> {
     /// Steps until the next epoch after which the network is evaluated.
     fn steps_to_evaluation(&self) -> u64 {
         let per_epoch = self.schedule.steps_per_epoch;
-        let epoch = self.learner.steps() / per_epoch;
-        let next =
-            (epoch + 1..=self.config.train.epochs).find(|epoch| self.schedule.evaluates_after(&self.config, *epoch));
-        next.unwrap_or(self.config.train.epochs) * per_epoch - self.learner.steps()
+        let next = self.schedule.next_evaluation(&self.config, self.learner.steps() / per_epoch);
+        next * per_epoch - self.learner.steps()
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) fn resolve(settings: &Settings) -> Result<ClassifierConfig> {
     settings.check_choice("measure.nudge", &NudgeName::words(&[InputKind::Images, InputKind::Texts]))?;
     settings.check_choice("measure.set", &["train", "validation"])?;
     let mut config: ClassifierConfig = settings.read()?;
+    config.check_sizes()?;
     config.model.fill_defaults()?;
     config.measure.keep_asked();
     config.train.optimiser()?.check()?;

@@ -108,6 +108,13 @@ impl GrokkingConfig {
         (self.share * (self.modulus * self.modulus) as f64) as usize
     }
 
+    /// Bytes that a run needs at least: weights with gradients and moments, and what an epoch computes for every pair.
+    pub(super) fn bytes(&self) -> f64 {
+        let (p, d, mlp) = (self.modulus as f64, self.model.d as f64, self.model.mlp as f64);
+        let weights = d * (2.0 * p + 4.0 * d + 2.0 * mlp);
+        4.0 * (4.0 * weights + p * p * (6.0 * d + 2.0 * mlp + 2.0 * p))
+    }
+
     fn validate(&self) -> Result<()> {
         self.task()?.check().map_err(|error| Error::setting("modulus", error.to_string()))?;
         self.network().check()?;

@@ -1,5 +1,6 @@
 //! Networks of the same settings and different seeds, in lock-step.
 
+use pudica_boolean::memory::available;
 use pudica_data::{Pairs, Stream};
 use pudica_nn::Device;
 use pudica_nn::grokking::{Measures, Replica, Replicas};
@@ -12,6 +13,7 @@ use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Tr
 use crate::kinds::Configuration;
 use crate::plan::Plan;
 use crate::settings::Settings;
+use crate::size::{self, Dimension};
 use crate::stop::Progress;
 use crate::store::RunFolder;
 use crate::trained::{Trained, settings_of, weights_of};
@@ -21,6 +23,13 @@ const TOGETHER: usize = 8;
 
 /// Epochs between two looks at what the device has measured.
 const PIECE: u64 = 100;
+
+/// What makes runs large.
+const DIMENSIONS: [Dimension<GrokkingConfig>; 3] = [
+    ("model.d", |config| config.model.d, |config, value| config.model.d = value),
+    ("model.mlp", |config| config.model.mlp, |config, value| config.model.mlp = value),
+    ("modulus", |config| config.modulus, |config, value| config.modulus = value),
+];
 
 struct GrokkingExperiment {
     device: Device,
@@ -33,7 +42,15 @@ pub(super) fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>
         return Err(Error::setting("compute.device", "the runs of one sweep compute on one device"));
     }
     let device = Device::parse(compute.as_ref().map_or("cpu", |compute| compute.device.as_str()))?;
-    Ok(Box::new(GrokkingExperiment { device, together: machine.together.unwrap_or(TOGETHER) }))
+    let together = machine.together.unwrap_or(TOGETHER);
+    let (free, at_once) = (available(), together.min(plan.runs.len()));
+    for run in plan.runs.iter().filter(|_| device.name() == "cpu") {
+        size::check_fits(&run.settings.read()?, &DIMENSIONS, free, |config: &GrokkingConfig| {
+            config.bytes() * at_once as f64
+        })
+        .map_err(|error| if at_once > 1 { Error::Other(format!("{error}; or take --together 1")) } else { error })?;
+    }
+    Ok(Box::new(GrokkingExperiment { device, together }))
 }
 
 impl Experiment for GrokkingExperiment {

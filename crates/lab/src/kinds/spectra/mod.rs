@@ -1,6 +1,7 @@
 //! Kind `spectra`, which trains nothing: kernels of networks with random weights, by degree. A run is one network.
 
 use pudica_theory::spectra::degrees::{mean_degree, share_up_to};
+use pudica_theory::spectra::finite::check_size;
 use pudica_theory::spectra::{
     Architecture, Family, FiniteSpectrum, Kernel, Size, cube_spectrum, finite_spectrum, infinite_spectrum,
 };
@@ -12,7 +13,7 @@ use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Tr
 use crate::kinds::{Configuration, Kind, SettingsOf, documented};
 use crate::plan::Plan;
 use crate::settings::Settings;
-use crate::stop::Progress;
+use crate::stop::{Progress, unless_stopped};
 
 /// The kind.
 pub static KIND: Kind = Kind {
@@ -81,7 +82,9 @@ impl SpectraConfig {
                 return Err(Error::setting(key, format!("must be from 1 to {most}, not {value}")));
             }
         }
-        let wrong = |key: &'static str| move |error: pudica_theory::TheoryError| Error::setting(key, error.to_string());
+        let wrong = |key: &'static str| {
+            move |error: pudica_theory::TheoryError| Error::setting(key, error.to_string().replace("--", ""))
+        };
         let mut network = Architecture::named(&self.architecture, self.dim).map_err(wrong("architecture"))?;
         if self.tokens > 0 && network.family != Family::Mlp {
             network = network.with_tokens(self.tokens).map_err(wrong("tokens"))?;
@@ -112,7 +115,11 @@ impl Configuration for SpectraConfig {
 
 struct SpectraExperiment;
 
-fn open(_: &Plan, _: &Machine) -> Result<Box<dyn Experiment>> {
+fn open(plan: &Plan, _: &Machine) -> Result<Box<dyn Experiment>> {
+    for run in &plan.runs {
+        let config: SpectraConfig = run.settings.read()?;
+        check_size(&config.network()?, config.size()).map_err(|error| Error::setting("width", error.to_string()))?;
+    }
     Ok(Box::new(SpectraExperiment))
 }
 
@@ -171,9 +178,10 @@ impl Training for Spectrum {
         Ok(vec![Vec::new()])
     }
 
-    fn measure(&mut self, _: &Progress) -> Result<Vec<Option<Measured>>> {
+    fn measure(&mut self, progress: &Progress) -> Result<Vec<Option<Measured>>> {
         let network = self.config.network()?;
-        let spectrum = finite_spectrum(&network, self.config.size(), self.config.seed)?;
+        let (of, size, seed) = (network.clone(), self.config.size(), self.config.seed);
+        let spectrum = unless_stopped(progress, move || finite_spectrum(&of, size, seed))??;
         let measures = measures(&network, &spectrum);
         let infinite: Map<String, Value> = KERNELS
             .map(|(kernel, name)| (name.to_string(), json!(infinitely_wide(&network, kernel))))

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Training, Work};
 use crate::plan::Plan;
 use crate::settings::Settings;
-use crate::stop::Progress;
+use crate::stop::{Progress, unless_stopped};
 use crate::store::RunFolder;
 use crate::trained::{Trained, weights_of};
 
@@ -168,9 +168,10 @@ impl Training for TokensTraining {
         Ok(vec![if new { vec![Line { step: self.step, values }] } else { Vec::new() }])
     }
 
-    fn measure(&mut self, _: &Progress) -> Result<Vec<Option<Measured>>> {
+    fn measure(&mut self, progress: &Progress) -> Result<Vec<Option<Measured>>> {
         let mut measures = self.measured.as_ref().map(Point::values).unwrap_or_default();
-        measures.extend(predictor_measures(&self.task, self.config.measure.simulated)?);
+        let (task, simulated) = (self.task, self.config.measure.simulated);
+        measures.extend(unless_stopped(progress, move || predictor_measures(&task, simulated))??);
         // Layers are compared at the end of their training, whatever their loss is then.
         Ok(vec![Some(Measured { converged: true, measures, detail: Default::default() })])
     }

@@ -1,0 +1,83 @@
+"""A torch module on a GPU. Where there is no pytest, `python test_gpu.py` runs the same."""
+
+import sys
+
+import numpy as np
+
+import pudica as pu
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+HAS_GPU = torch is not None and torch.cuda.is_available()
+# 13 images of 16 patches: the last batch is smaller than the others.
+IMAGES = np.random.default_rng(1).random(size=(13, 3, 16, 16)).astype(np.float32)
+ASKED = {"nudge": pu.PatchNoise(size=4, variance=1.0, draws=3), "response": ["label", "l2"], "batch": 10, "name": "net"}
+
+
+def a_net():
+    """On the GPU. Skips where there is none."""
+    if not HAS_GPU:
+        import pytest
+
+        pytest.skip("there is no GPU")
+    torch.manual_seed(0)
+    torch.backends.cudnn.deterministic = True
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(8 * 14 * 14, 5)).cuda()
+
+
+def test_a_module_on_a_gpu_stays_there():
+    net = a_net()
+    r = pu.measure(net, IMAGES, **ASKED)
+    assert next(net.parameters()).is_cuda and net.training
+    assert r.summary["models"][0]["digest"] == pu.measure(net.cpu(), IMAGES, **ASKED).summary["models"][0]["digest"]
+
+
+def test_its_numbers_are_those_of_batches_moved_by_hand_to_the_bit():
+    net = a_net().eval()
+
+    def by_hand(x):
+        with torch.no_grad():
+            return net(torch.from_numpy(x).cuda()).cpu().numpy()
+
+    r, again = pu.measure(net, IMAGES, **ASKED), pu.measure(by_hand, IMAGES, **ASKED)
+    assert [one["value"] for one in again.summary["results"]] == [one["value"] for one in r.summary["results"]]
+    assert (again.by_input == r.by_input).all() and (again.by_site == r.by_site).all() and r.mean > 0
+
+
+def test_half_precision_is_the_modules_own():
+    net = a_net().eval()
+    exact = pu.measure(net, IMAGES, **ASKED).result(response="l2").mean
+    assert abs(pu.measure(net.half(), IMAGES, **ASKED).result(response="l2").mean - exact) < 0.02 * exact
+
+
+def test_an_exception_names_its_input():
+    class Broken(torch.nn.Module if torch else object):
+        def __init__(self, net):
+            super().__init__()
+            self.net = net
+
+        def forward(self, x):
+            if (x[:, 0, 0, 0] == float(IMAGES[7, 0, 0, 0])).any():
+                raise KeyError("seven")
+            return self.net(x)
+
+    broken = Broken(a_net())
+    try:
+        pu.measure(broken, IMAGES, **ASKED)
+    except KeyError as error:
+        assert error.pudica_input == 7 and "untouched input 7" in error.__notes__[0]
+    else:
+        raise AssertionError("nothing was raised")
+
+
+if __name__ == "__main__":
+    if not HAS_GPU:
+        sys.exit("there is no GPU")
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            print(f"{name}: passed")
