@@ -23,7 +23,6 @@ fn busy(folder: &Path, mirror: &str) -> Vec<(Vec<String>, &'static str)> {
     assert!(folder.is_dir());
     vec![
         (words("show hahn/length-scaling --scale paper"), "planning hahn/length-scaling"),
-        (words("show hahn/length-scaling seed=0..20000"), "planning hahn/length-scaling"),
         (words("run spectra.toml --out spectra"), "1 run"),
         (words("report stuck"), "reading the runs of stuck"),
         (words("bench encoder --seconds 600"), "timing training steps"),
