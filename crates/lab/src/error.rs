@@ -62,7 +62,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A stored file exists but does not hold what it should.
-    #[error("{} is damaged ({problem}); move its folder away and run again to make it anew, or run the same command with --repair", .path.display())]
+    #[error("{} is damaged ({problem}); move its folder away and run again to make it anew, or run its `pudica run` again with --repair", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use pudica_lab::Stop;
 use pudica_model::{Input, Model, ModelError, ModelResult, Outputs, Scores};
-use pudica_probe::{Nudge, Subject, Touch, Touches};
+use pudica_probe::{Nudge, Subject, Take, Touch, Touches};
 
 use crate::nudges::Case;
 use crate::responses::Answer;
@@ -127,7 +127,7 @@ impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
     fn answer_in_turn(
         &mut self,
         batches: &[Touches<Case, N>],
-        take: &mut dyn FnMut(&Touches<Case, N>, Vec<Answer>) -> MeasureResult<()>,
+        take: &mut Take<Case, N, Answer, MeasureError>,
     ) -> MeasureResult<()> {
         self.stop.check()?;
         let whose = Whose::of(self.model);

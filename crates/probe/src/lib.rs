@@ -52,4 +52,4 @@ pub use nudge::*;
 pub use pudica_statistics::{Estimate, Moments, Precision};
 pub use respond::{Budget, Looks, Profile, cautious, respond};
 pub use response::{Crosses, LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};
-pub use subject::{NoiseName, Subject, Touch, Touches};
+pub use subject::{NoiseName, Subject, Take, Touch, Touches};

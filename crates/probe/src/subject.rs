@@ -5,6 +5,9 @@ use rayon::prelude::*;
 
 use crate::{Nudge, ProbeError};
 
+/// What is done with the answers to a batch of touches.
+pub type Take<'a, In, N, Out, Error> = dyn FnMut(&Touches<In, N>, Vec<Out>) -> Result<(), Error> + 'a;
+
 /// Something that answers to inputs: a function, a network, a program that somebody brings. A closure on batches is one.
 ///
 /// Who can answer to nudged inputs without their being made writes an own [`Subject::answer_nudged`]: it may compute once what many
@@ -27,7 +30,7 @@ pub trait Subject<In: Send + Sync, N: Nudge<In> + ?Sized> {
     fn answer_in_turn(
         &mut self,
         batches: &[Touches<In, N>],
-        take: &mut dyn FnMut(&Touches<In, N>, Vec<Self::Out>) -> Result<(), Self::Error>,
+        take: &mut Take<In, N, Self::Out, Self::Error>,
     ) -> Result<(), Self::Error> {
         batches.iter().try_for_each(|touches| take(touches, self.answer_nudged(touches)?))
     }

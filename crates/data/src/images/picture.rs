@@ -84,7 +84,9 @@ fn png_header(bytes: &[u8]) -> Result<(PngReader<'_>, Shape), String> {
 fn read_png(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
     let (mut reader, shape) = png_header(bytes)?;
     let mut pixels = vec![0; reader.output_buffer_size().ok_or("a picture larger than what is read here")?];
-    reader.next_frame(&mut pixels).map_err(damaged_png)?;
+    // Some palettes that are too short are a panic of the library.
+    let frame = pudica_boolean::caught(|| reader.next_frame(&mut pixels));
+    frame.map_err(|panic| format!("not a PNG that can be read: {panic}"))?.map_err(damaged_png)?;
     if matches!(reader.output_color_type().0, png::ColorType::GrayscaleAlpha | png::ColorType::Rgba) {
         flatten(&mut pixels, shape.channels);
     }
@@ -157,4 +159,22 @@ fn read_jpeg(bytes: &[u8]) -> Result<(Shape, Vec<u8>), String> {
         return Err(format!("{} bytes were decoded for a picture of {shape}", pixels.len()));
     }
     Ok(turned(shape, pixels, orientation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A palette of four bytes, with transparency: the library panics at it.
+    #[test]
+    fn a_palette_that_is_cut_short_is_an_error() {
+        let picture: [u8; 96] = [
+            137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 3, 0, 0, 0, 40,
+            203, 52, 187, 0, 0, 0, 4, 80, 76, 84, 69, 1, 2, 3, 4, 35, 219, 138, 171, 0, 0, 0, 1, 116, 82, 78, 83, 1,
+            55, 225, 232, 240, 0, 0, 0, 10, 73, 68, 65, 84, 120, 156, 99, 96, 0, 0, 0, 2, 0, 1, 72, 175, 164, 113, 0,
+            0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+        ];
+        let error = read_png(&picture).unwrap_err();
+        assert!(error.starts_with("not a PNG that can be read: "), "{error}");
+    }
 }

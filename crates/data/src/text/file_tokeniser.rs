@@ -121,10 +121,12 @@ mod tests {
             FileTokeniser::open(&path, 8)
         };
         assert_eq!(open(with("")).unwrap().encode("b", None).unwrap(), [1]);
+        // A template of tokens that it does not have: read, and refused when it is to be filled.
+        let refusal = open(template("")).unwrap().encode("b", None).unwrap_err();
+        assert!(refusal.contains("no entry found"), "{refusal}");
         for (text, part) in [
             (with(r#""decoder": {"type" "#), "tokenizer.json"),
             (with(r#""normalizer": {"type": "Precompiled"},"#), "precompiled_charsmap"),
-            (template(""), "tokenizer.json"),
             (
                 template(r#""b": {"id": "b", "ids": [1], "tokens": ["b"]}"#),
                 "it adds 9 tokens to every text, and the network takes 8",

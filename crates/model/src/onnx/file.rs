@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 31;
 const MOST_MADE: u64 = 1 << 28;
 
 /// The largest kernel, stride or border.
-const MOST_STEP: i64 = 1 << 20;
+const MOST_STEP: u64 = 1 << 20;
 
 /// A file whose tensors are as large as it says, whose graph has no circle and whose nodes read only what something gives.
 pub(super) struct OnnxFile {
@@ -293,7 +293,7 @@ fn check_attributes(node: &NodeProto) -> Result<(), String> {
         let fine = match (node.op_type.as_str(), attribute.name.as_str()) {
             ("Transpose", "perm") => (0..count).all(|axis| numbers.contains(&axis)),
             (_, "kernel_shape" | "strides" | "dilations" | "pads" | "output_padding" | "output_shape") => {
-                numbers.iter().all(|number| number.abs() <= MOST_STEP)
+                numbers.iter().all(|number| number.unsigned_abs() <= MOST_STEP)
             }
             _ => true,
         };
