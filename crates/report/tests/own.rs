@@ -113,7 +113,9 @@ fn the_figure_that_is_asked_for_comes_first() {
     let (names, page) = checked(&report);
     assert!(names[..3] == ["plot-1", "plot-2", "plot-3"] && page.contains("Sharpness against model.d"));
     let refusal = pudica_report::write_with(folder.path(), &[plot("n", "sharpnes")]).unwrap_err().to_string();
-    assert!(refusal.contains("did you mean `sharpness`?") && refusal.contains("param_norm"), "{refusal}");
+    assert!(refusal.contains("there is no y `sharpnes`; did you mean `sharpness`?"), "{refusal}");
+    let refusal = pudica_report::write_with(folder.path(), &[plot("n", "qqqqqqqq")]).unwrap_err().to_string();
+    assert!(refusal.contains("measures: ") && refusal.contains("param_norm"), "{refusal}");
 }
 
 /// Draws at random: every run has values of its own, so that there are points and no means, and colours are a scale.

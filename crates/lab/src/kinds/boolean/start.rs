@@ -42,6 +42,9 @@ impl Built {
     }
 }
 
+/// The most weights that are built by hand: 256 MB.
+const MOST_BUILT: f64 = 6.4e7;
+
 impl RunConfig {
     /// Whether the run starts from weights built by hand, which need no training.
     pub fn starts_built(&self) -> bool {
@@ -76,6 +79,16 @@ impl RunConfig {
                 "only the paper's encoder is built by hand: post-norm, with learned positions, read at the last";
             return Err(Error::setting("model.start", problem));
         };
+        // They are built when a run is planned, before anybody asks what fits in memory.
+        let per_layer = 4.0 * (shape.d as f64).powi(2) + 2.0 * shape.d as f64 * shape.ff as f64;
+        let count = shape.layers as f64 * per_layer + shape.n as f64 * shape.d as f64;
+        if count > MOST_BUILT {
+            let problem = format!(
+                "model.d={}, model.ff={} and model.layers={} make {count:.1e} weights, and at most {MOST_BUILT:.1e} are built by hand",
+                shape.d, shape.ff, shape.layers
+            );
+            return Err(Error::setting("model.start", problem));
+        }
         let gain = built.gain.unwrap_or_else(|| built.construction.default_gain(shape.n));
         let weights = built.construction.build(shape, gain);
         weights.map_err(|error| Error::setting("model.start", error.to_string()))
@@ -106,6 +119,15 @@ mod tests {
             refusal("construct:first")
                 .contains("model.start: the transformer for first has 1 layers, but 2 are asked for")
         );
+    }
+
+    /// Found by fuzzing: 206 GB were asked for when such a run was planned.
+    #[test]
+    fn vast_networks_are_not_built_by_hand() {
+        let mut wide = config("construct:parity");
+        (wide.model.d, wide.model.ff) = (65536, 65536);
+        let refusal = wide.check_start().unwrap_err().to_string();
+        assert!(refusal.contains("model.start: model.d=65536") && refusal.contains("built by hand"), "{refusal}");
     }
 
     #[test]
