@@ -166,13 +166,17 @@ pub fn varying(runs: &[&Settings]) -> Vec<String> {
 }
 
 /// How a person names each of some runs: by those of these settings that differ between them, or by what the kind calls a run where none
-/// does. The kind's own names come first, the seed last.
+/// does. The kind's own names come first, the seed last. What its name tells already (a ViT's depth, beside a perceptron) is left out.
 pub fn labels(kind: &Kind, runs: &[&Settings], keys: &[String]) -> Vec<String> {
     let mut order: Vec<&str> = kind.naming.iter().copied().filter(|name| keys.iter().any(|key| key == name)).collect();
     order.extend(keys.iter().map(String::as_str).filter(|key| !kind.naming.contains(key)));
     if order.is_empty() {
         order = kind.naming.to_vec();
     }
+    let namesakes = namesakes(kind, runs, &order);
+    let is_told =
+        |key: &str| runs.iter().zip(&namesakes).all(|(run, first)| run.get(key).ok() == runs[*first].get(key).ok());
+    order.retain(|key| kind.naming.contains(key) || !is_told(key));
     order.sort_by_key(|key| *key == "seed"); // stable: only the seed moves
     let last_part = |key: &str| key.rsplit('.').next().unwrap_or_default().to_string();
     let short = |key: &&str| {
@@ -188,6 +192,16 @@ pub fn labels(kind: &Kind, runs: &[&Settings], keys: &[String]) -> Vec<String> {
         order.iter().zip(&names).map(word).collect::<Vec<_>>().join(" ")
     };
     runs.iter().map(label).collect()
+}
+
+/// For each run the first one of the same name: with the same words (target, network, data set) for the kind's own names among these keys.
+fn namesakes(kind: &Kind, runs: &[&Settings], keys: &[&str]) -> Vec<usize> {
+    let mut firsts = HashMap::new();
+    let words = |settings: &Settings| -> Vec<String> {
+        let names = kind.naming.iter().filter(|name| keys.contains(name));
+        names.filter_map(|name| Some(settings.get(name).ok()?.as_str()?.to_string())).collect()
+    };
+    runs.iter().enumerate().map(|(place, run)| *firsts.entry(words(run)).or_insert(place)).collect()
 }
 
 /// A text that fits in a line with others: a long one is cut, and told from its like by digits of its hash.

@@ -216,6 +216,12 @@ fn labels_name_what_differs_and_nothing_else() {
     assert_eq!(labels(&["n=4", "seed=0", "target=parity,first"]), ["parity", "first"]);
     let widths = labels(&["n=4,5", "seed=0", "target=parity", "model.d=16,32", "train.lr=0.1,0.2"]);
     assert_eq!(widths[..2], ["n=4 d=16 lr=0.1", "n=4 d=16 lr=0.2"]);
+    // The networks differ in depth, heads, ... as well, which their names tell.
+    let networks = plan("vasudeva/mnist", "quick", &["seed=0,1"]).runs;
+    let labels: Vec<&str> = networks.iter().map(|run| run.label.as_str()).collect();
+    assert_eq!(labels, ["mlp seed=0", "mlp seed=1", "vit-small seed=0", "vit-small seed=1"]);
+    let depths = plan("vasudeva/mnist", "quick", &["model.depth=1,2", "model.kind=vit-small"]).runs;
+    assert!(depths.iter().all(|run| run.label.contains("depth=")), "{:?}", depths[0].label);
 }
 
 #[test]
