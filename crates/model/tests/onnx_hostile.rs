@@ -102,14 +102,23 @@ fn graphs_that_do_not_hold_together() {
             .contains("does not have the op 'r' (Frobnicate)")
     );
     assert!(said(&changed(|graph| graph.initializer[0].dims = vec![16, 6])).contains("cannot be computed by tract"));
-    let permuted = said(&changed(|graph| {
-        let mut transpose = node("Transpose", &["y"], &["t"]);
-        let perm = AttributeProto { name: "perm".into(), r#type: 7, ints: vec![0, 0], ..Default::default() };
-        transpose.attribute = vec![perm];
-        graph.node.push(transpose);
-        graph.output[0].name = "t".into();
-    }));
+    let with = |op: &str, setting: &str, ints: Vec<i64>| {
+        said(&changed(|graph| {
+            let mut last = node(op, &["y"], &["t"]);
+            last.attribute = vec![AttributeProto { name: setting.into(), r#type: 7, ints, ..Default::default() }];
+            graph.node.push(last);
+            graph.output[0].name = "t".into();
+        }))
+    };
+    let permuted = with("Transpose", "perm", vec![0, 0]);
     assert!(permuted.contains("impossible setting: perm [0, 0]"), "{permuted}");
+    let many_axes = with("Transpose", "perm", (0..65).rev().collect());
+    assert!(many_axes.contains("impossible setting: perm"), "{many_axes}");
+    // Found by fuzzing: the distance of the least number from 0 is no i64.
+    for setting in ["strides", "pads", "dilations", "kernel_shape"] {
+        let far = with("MaxPool", setting, vec![i64::MIN, 1]);
+        assert!(far.contains(&format!("impossible setting: {setting} [{}, 1]", i64::MIN)), "{far}");
+    }
 }
 
 #[test]

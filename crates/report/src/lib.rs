@@ -61,9 +61,10 @@ pub fn write_with(folder: &Path, plots: &[Plot]) -> Result<Report> {
     let (runs, damaged) = stored.read()?;
     let damaged: Vec<String> = damaged.iter().map(ToString::to_string).collect();
     let record = stored.record().clone();
-    write_results(folder, &record, &runs)?;
-    let sweep = Sweep::read(record, runs, damaged)?;
-    check(&sweep, plots)?;
+    let sweep = Sweep::read(record, &runs, damaged)?;
+    check(&sweep, plots)?; // before anything is written
+    write_results(folder, &sweep.record, &runs)?;
+    drop(runs);
     let plots = [plots.to_vec(), layouts::plots(&sweep)].concat();
     let findings = layouts::findings(&sweep, &plots);
 
