@@ -277,7 +277,9 @@ def of_kind(place, library, name, jobs, few):
     begun = time.monotonic()
     writes = Writes(place, library, name)
     every = range(1, writes.operations + 1)
-    tasks = [[(writes.refused, at, error) for at in every for error in ERRORS], [(writes.killed, at) for at in every],
+    # All errors are alike to the code that writes: of other kinds than encoders, each operation fails with one of them.
+    errors = {at: ERRORS if name == "encoders" else [ERRORS[at % len(ERRORS)]] for at in every}
+    tasks = [[(writes.refused, at, error) for at in every for error in errors[at]], [(writes.killed, at) for at in every],
              [(writes.power_cut, where, tree) for where, tree in power_cuts(writes.log)]]
     all_of_them = sum(map(len, tasks))
     if few:
