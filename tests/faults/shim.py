@@ -16,8 +16,8 @@ def build(scratch):
     return library
 
 
-def watched(library, folder, log=None, at=None, error=None, machine=None, **more):
+def watched(library, folder, log=None, at=None, error=None, machine=None, links=None, **more):
     """The environment of a process whose writes under `folder` are watched."""
     asked = {"LD_PRELOAD": library, "FAULTS_FOLDER": folder.resolve(), "FAULTS_LOG": log, "FAULTS_AT": at, "FAULTS_ERROR": error,
-             "FAULTS_MACHINE": machine}
+             "FAULTS_MACHINE": machine, "FAULTS_LINKS": links}
     return environment(**{key: value for key, value in asked.items() if value is not None}, **more)

@@ -6,6 +6,7 @@
 //! FAULTS_LOG      a file to which a line is added for each operation: its number, the time, what and where, bytes as hexadecimal digits
 //! FAULTS_AT       the number of an operation, from 1: it fails with FAULTS_ERROR, or the process is killed before it
 //! FAULTS_ERROR    28 (no space), 5 (input/output error), 13 (permission denied) or kill
+//! FAULTS_LINKS    none: the file system has no hard links
 //! FAULTS_MACHINE  the process takes itself to be on a machine of this name: others cannot see whether it lives
 //! ```
 
@@ -44,6 +45,7 @@ struct Asked {
     log: Option<c_int>,
     at: u64,
     error: Option<c_int>,
+    has_links: bool,
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -64,6 +66,7 @@ fn asked() -> &'static Asked {
             log,
             at: variable("FAULTS_AT").and_then(|text| text.parse().ok()).unwrap_or(0),
             error: variable("FAULTS_ERROR").and_then(|text| text.parse().ok()),
+            has_links: variable("FAULTS_LINKS").as_deref() != Some("none"),
         }
     })
 }
@@ -293,6 +296,11 @@ truncates!(ftruncate, ftruncate64);
 
 /// An operation with two names; it is told by where it leads to.
 fn twice(word: &str, from: String, to: String, act: impl FnOnce() -> c_int) -> c_int {
+    if word == "link" && !asked().has_links && below(&to).is_some() {
+        // SAFETY: a thread's own error number.
+        unsafe { *__errno_location() = 1 }; // not permitted, as FAT says it
+        return -1;
+    }
     operate(&to, || format!("{word} {} {}", named(&from), named(&to)), -1, act)
 }
 

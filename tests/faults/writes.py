@@ -1,36 +1,47 @@
 """Every write of a small sweep is made to fail, or to be the last before a kill or a power cut. See tests/faults/run."""
-import collections, errno, hashlib, shutil, subprocess, threading, time
+import collections, errno, hashlib, re, shutil, subprocess, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 import shim
-from sweeps import contents, differences, environment, strays
+from sweeps import SMALL, SWEEPS, contents, differences, environment, strays
 
-# Two runs of 12 steps, checkpoints after each piece of work, one thread, so that the order of writes is nearly always the same.
-COMMAND = "run few.toml target=parity n=5 seed=0..2 train.steps=12 track.every=4 --jobs 1 --out out"
+# The smallest sweep of each kind that writes all that it can; encoders have two runs. Checkpoints are written after each piece of work, on one
+# thread, so that the order of writes is nearly always the same.
+COMMANDS = {
+    "encoders": "run few.toml target=parity n=5 seed=0..2 train.steps=12 track.every=4 --jobs 1",
+    "dynamics": f"run hahn/dynamics n=5 model.d=16 seed=0 track.every=10 track.draws=3 train.steps=20 --jobs 1 {SMALL}",
+    "follows": "run generalization.toml target=random:0 train.set_seed=0 seed=0 train.set_size=8 train.steps=6 --jobs 1",
+    "scratchpad": f"run hahn/scratchpad n=4 model.d=16 seed=0 train.steps=4 --jobs 1 {SMALL}",
+    "constructions": f"run hahn/constructions n=4 seed=0 train.steps=0 measure.sensitivity_samples=4 --jobs 1 {SMALL}",
+    "images": "run vasudeva/mnist --data . model.kind=mlp model.hidden=8 data.train=30 data.test=0 train.epochs=2 train.batch=10 measure.every=1 "
+              "measure.inputs=10 seed=0 --jobs 1",
+    "texts": "run texts.toml --data . model.depth=1 train.epochs=2 measure.every=1 measure.nudge=replace measure.inputs=3 seed=0 model.kind=gpt2 --jobs 1",
+    "grokking": "run vasudeva/grokking modulus=5 operation=a+b seed=0 model.d=8 model.heads=2 model.mlp=8 train.epochs=8 --jobs 1",
+    "tokens": "run vasudeva/synthetic data=3:5:1:16:59 length=20 train.set_size=30 eval.sequences=20 train.batch=10 train.epochs=2 measure.every=1 "
+              "seed=0 measure.simulated=100 --jobs 1",
+    "spectra": "run vasudeva/spectra dim=5 depth=1 width=8 heads=4 seed=0 --jobs 1",
+    "measure": SWEEPS["measure"][0],
+    "merge": SWEEPS["merge"][0],
+}
 CALM = {"PUDICA_CHECKPOINT_SECONDS": 0, "RAYON_NUM_THREADS": 1}
 ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
 HANGS = 300
 
 
 class Writes:
-    def __init__(self, place, library):
-        self.place, self.library, self.lock = place, library, threading.Lock()
-        self.counts = {mode: collections.Counter() for mode in ["refused", "killed", "power cut"]}
+    def __init__(self, place, library, name):
+        self.place, self.library, self.lock, self.name = place, library, threading.Lock(), name
+        self.command = COMMANDS[name] if "{out}" in COMMANDS[name] else f"{COMMANDS[name]} --out out"
+        self.counts = {mode: collections.Counter() for mode in ["refused", "killed", "killed twice", "power cut"]}
         self.problems = []
         folder = place.folder("calm")
-        log = folder / "log"
-        ended = self.start(folder, shim.watched(library, folder / "out", log, **CALM))
-        if ended.returncode:
-            raise SystemExit(f"the undisturbed sweep ended with exit code {ended.returncode}: {ended.stderr}")
+        self.log = self.logged(folder)
         self.expected = contents(folder / "out")
-        self.log = [line.split(" ") for line in log.read_text().splitlines()]
-        if unexpected := [line for line in self.log if line[2] == "unexpected"]:
-            raise SystemExit(f"it writes in a way that is not watched: {unexpected}")
-        self.operations = len(self.log)
+        self.operations = int(self.log[-1][0]) # some of which fail by themselves: a folder that is there already
 
     def start(self, folder, env, *more):
-        return subprocess.run(self.place.words(COMMAND, *more), cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        return subprocess.run(self.place.words(self.command, *more), cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=HANGS)
 
     def problem(self, mode, text):
@@ -75,6 +86,39 @@ class Writes:
         self.count("killed", "tried", "ended well" if ended.returncode == 0 else "killed")
         self.again("killed", f"operation {at}", folder)
 
+    def killed_twice(self, first, second, links):
+        """The process is killed just before operation `first`, and the one that continues just before `second`."""
+        mode, folder = "killed twice", self.place.folder("twice")
+        for at in (first, second):
+            ended = self.start(folder, shim.watched(self.library, folder / "out", at=at, error="kill", links=links, **CALM))
+        self.count(mode, "tried", "ended well" if ended.returncode == 0 else "killed")
+        self.again(mode, f"operations {first} and {second}, {links or 'with'} links", folder)
+
+    def pairs_of_kills(self):
+        """Moments for two kills: the first leaves a claim behind, whole or (on a disk without links) empty, the second is at an operation on
+        claims or the one after it."""
+        for links in (None, "none"):
+            log = self.logged("calm", links=links)
+            made = [int(line[0]) for line in log if is_claim(line)]
+            for first in {made[0] + 1, int(log[-1][0]) // 2} if made else ():
+                folder = self.place.folder("once")
+                self.start(folder, shim.watched(self.library, folder / "out", at=first, error="kill", links=links, **CALM))
+                then = self.logged(folder, links=links)
+                for second in sorted({int(line[0]) + after for line in then if is_claim(line) for after in (0, 1)}):
+                    yield first, second, links
+
+    def logged(self, folder, **asked):
+        """What an undisturbed start writes, in a folder that is there or a new one."""
+        folder = self.place.folder(folder) if isinstance(folder, str) else folder
+        log = folder / "log"
+        ended = self.start(folder, shim.watched(self.library, folder / "out", log, **asked, **CALM))
+        if ended.returncode:
+            raise SystemExit(f"the undisturbed sweep ended with exit code {ended.returncode}: {ended.stderr}")
+        lines = [line.split(" ") for line in log.read_text().splitlines()]
+        if unexpected := [line for line in lines if line[2] == "unexpected"]:
+            raise SystemExit(f"it writes in a way that is not watched: {unexpected}")
+        return lines
+
     def power_cut(self, where, tree):
         """A disk that holds `tree` (names and contents; nothing: a folder) after a power cut."""
         mode, folder = "power cut", self.place.folder("cut")
@@ -94,6 +138,9 @@ class Writes:
         self.count(mode, "tried", "a sentence")
         if "panicked" in ended.stderr or ended.returncode != 2:
             self.problem(mode, f"{where}: ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
+        if not self.command.startswith("run "):
+            shutil.rmtree(folder)
+            return # another --out is what helps
         shutil.rmtree(folder / "out" / "damaged", ignore_errors=True)
         ended = self.start(folder, environment(**CALM), "--repair")
         if ended.returncode:
@@ -105,10 +152,15 @@ class Writes:
             shutil.rmtree(folder)
 
     def table(self):
-        print(f"{'fault':<12}{'tried':>8}{'ended well':>12}{'killed':>8}{'a sentence':>12}{'repaired':>10}{'problems':>10}")
+        print(f"{self.name:<14}{'tried':>8}{'ended well':>12}{'killed':>8}{'a sentence':>12}{'repaired':>10}{'problems':>10}")
         for mode, counts in self.counts.items():
-            print(f"{mode:<12}{counts['tried']:>8}{counts['ended well']:>12}{counts['killed']:>8}{counts['a sentence']:>12}"
+            print(f"{mode:<14}{counts['tried']:>8}{counts['ended well']:>12}{counts['killed']:>8}{counts['a sentence']:>12}"
                   f"{counts['repaired']:>10}{counts['problems']:>10}")
+
+
+def is_claim(line):
+    """Whether an operation makes, fills or removes the claim of a run."""
+    return any(re.fullmatch(r"\.work/[0-9a-f]+\.[0-9]+", name) for name in line[3:5])
 
 
 class Disk:
@@ -212,26 +264,34 @@ def power_cuts(log):
                 yield f"after operation {number} ({' '.join(line[2:4])}), names {names}, data {data}", tree
 
 
-def run(place, jobs, few):
+def run(place, names, jobs, few):
     """Whether all is well. `few`: so many of each mode, evenly spread, instead of all."""
     library = shim.build(place.scratch)
     if library is None:
         print("tests/faults/run --writes: skipped: needs rustc (or PUDICA_SHIM, the library made of tests/faults/shim.rs)")
         return True
+    return all([of_kind(place, library, name, jobs, few) for name in names])
+
+
+def of_kind(place, library, name, jobs, few):
     begun = time.monotonic()
-    writes = Writes(place, library)
+    writes = Writes(place, library, name)
     every = range(1, writes.operations + 1)
-    tasks = [[(writes.refused, at, error) for at in every for error in ERRORS], [(writes.killed, at) for at in every],
+    # All errors are alike to the code that writes: of other kinds than encoders, each operation fails with one of them.
+    errors = {at: ERRORS if name == "encoders" else [ERRORS[at % len(ERRORS)]] for at in every}
+    tasks = [[(writes.refused, at, error) for at in every for error in errors[at]], [(writes.killed, at) for at in every],
              [(writes.power_cut, where, tree) for where, tree in power_cuts(writes.log)]]
     all_of_them = sum(map(len, tasks))
     if few:
         tasks = [some[:: max(1, len(some) // few)] for some in tasks]
+    twice = [(writes.killed_twice, *moments) for moments in writes.pairs_of_kills()]
+    all_of_them, tasks = all_of_them + len(twice), [*tasks, twice]
     with ThreadPoolExecutor(jobs) as pool:
         for task in [pool.submit(*task) for some in tasks for task in some]:
             task.result()
     writes.table()
     tried = sum(counts["tried"] for counts in writes.counts.values())
-    print(f"{writes.operations} operations; {tried} of {all_of_them} faults tried in {time.monotonic() - begun:.0f} s")
+    print(f"{writes.operations} operations; {tried} of {all_of_them} faults tried in {time.monotonic() - begun:.0f} s\n", flush=True)
     for text in writes.problems[:20]:
         print(f"  {text}")
     return not writes.problems

@@ -6,6 +6,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Refuses n = 0, and n beyond what can be sampled.
 pub fn check_variables(n: usize) -> Result<()> {
@@ -42,8 +44,24 @@ pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()>
 
 /// Bytes this process may still use: the machine's available memory, or what its control groups (version 1 or 2, its own and those
 /// above it) or its limits of address space and data (`ulimit -v`, `ulimit -d`) leave, if less. `None` where the system does not say.
-/// The one such function of the program.
+/// The one such function of the program. The system is asked again after [`ASK_EVERY`]: its answer takes as long as many a small table.
 pub fn available() -> Option<u64> {
+    static LAST: Mutex<Option<(Instant, Option<u64>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    match *last {
+        Some((when, answer)) if when.elapsed() < ASK_EVERY => answer,
+        _ => {
+            let answer = ask();
+            *last = Some((Instant::now(), answer));
+            answer
+        }
+    }
+}
+
+/// How long an answer of the system's holds.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+fn ask() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find(|line| line.starts_with("MemAvailable:"))?;
     let machine = line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024;

@@ -21,7 +21,7 @@ use crate::size;
 use crate::stop::Stop;
 use crate::store::{
     AtWork, BEAT, Claim, Claims, Damage, DamagedRun, Outcome, Presence, RunFolder, RunRecord, RunSummary, STALE_AFTER,
-    State as OnDisk, SweepFolder,
+    State as OnDisk, SweepFolder, Weights,
 };
 
 /// A pace is told after this time.
@@ -71,12 +71,6 @@ pub fn execute_with(
     observer: &dyn Observer,
     stop: &Stop,
 ) -> Result<Tally> {
-    for run in &plan.runs {
-        let teacher = run.depends_on(plan.kind());
-        if let Some(teacher) = teacher.filter(|teacher| !plan.runs.iter().any(|run| run.id == *teacher)) {
-            return Err(Error::setting("target", format!("run:{teacher} is not a run of this sweep")));
-        }
-    }
     let mut notices = experiment.notices();
     let own = match machine.unit {
         Some(unit) => unit.members(plan, experiment)?,
@@ -138,6 +132,7 @@ fn make_all(
         drop(end);
     });
     let state = sweep.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _ = claims.clear(|run| state.summaries.contains_key(run)); // what processes left that have gone meanwhile; no number needs it
     if let Some(error) = state.fatal {
         return Err(error);
     }
@@ -417,7 +412,7 @@ impl<'a> Running<'a> {
         let summary = self.state().summaries.get(id).filter(|run| run.outcome == Outcome::Finished).cloned();
         let Some(files) = summary.and_then(|summary| summary.files) else { return Ok(()) };
         let folder = self.folder.run(id);
-        match folder.weights_damage(&files, true)? {
+        match folder.weights_damage(&files, Weights::Needed)? {
             Some(damage) => Err(Error::damaged(&folder.weights_path(), damage.problem)),
             None => Ok(()),
         }
@@ -509,16 +504,10 @@ enum Found {
     Damaged(DamagedRun),
 }
 
-/// Looks at the files of a run; `thorough`: at every byte.
-fn look(
-    experiment: &dyn Experiment,
-    plan: &Plan,
-    run: &PlannedRun,
-    folder: &RunFolder,
-    thorough: bool,
-) -> Result<Found> {
+/// Looks at the files of a run; `repair`: what is missing is damage, too.
+fn look(experiment: &dyn Experiment, plan: &Plan, run: &PlannedRun, folder: &RunFolder, repair: bool) -> Result<Found> {
     let damaged = |damage| Ok(Found::Damaged(DamagedRun { record: RunRecord::of(run), damage }));
-    match folder.state(plan.kind(), thorough)? {
+    match folder.state(plan.kind(), if repair { Weights::Needed } else { Weights::Bytes })? {
         OnDisk::Ended(_, summary) => return Ok(Found::Ended(summary)),
         OnDisk::Damaged(damage) => return damaged(damage),
         OnDisk::None | OnDisk::Begun(_) => {}

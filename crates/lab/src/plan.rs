@@ -99,6 +99,9 @@ impl Plan {
         // Two sweeps may ask for the same run; it is made once, for the first of them.
         let mut seen = HashSet::new();
         runs.retain(|run| seen.insert(run.id.clone()));
+        if let Some(teacher) = runs.iter().filter_map(|run| run.depends_on(recipe.kind)).find(|id| !seen.contains(id)) {
+            return Err(Error::setting("target", format!("run:{teacher} is not a run of this sweep")));
+        }
         let all: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         let mut swept = varying(&all);
         swept.retain(|key| scale.sweeps.iter().any(|sweep| sweep.decides(key)));

@@ -89,7 +89,8 @@ pub(crate) fn settings_of<T: serde::de::DeserializeOwned>(folder: &RunFolder) ->
     settings.read()
 }
 
-/// Refuses sizes that no run has: a config.json that was changed must not ask for more memory than there is.
+/// Refuses sizes that no run has: a config.json that was changed must not ask for more memory than there is. The estimate of sizes (`size.rs` of
+/// each kind) cannot tell: it is about what this machine can train, and a network that fits there may still be none that these weights are of.
 pub(crate) fn check_sizes(folder: &RunFolder, settings: &Settings) -> Result<()> {
     const LARGEST: u64 = 1 << 20;
     let weights = std::fs::metadata(folder.weights_path()).map_or(0, |weights| weights.len());

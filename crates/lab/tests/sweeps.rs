@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{numbers, plan, plan_of, runs};
 use fake::{Fake, execute};
 use pudica_lab::store::Status;
-use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Stop, SweepFolder, Tally, execute_with};
+use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Request, Stop, SweepFolder, Tally, execute_with};
 
 const RECIPE: &str = "
 title = 'test'
@@ -235,9 +235,9 @@ fn students_wait_for_their_teachers_and_skip_useless_ones() {
 
 #[test]
 fn a_teacher_that_is_not_in_the_sweep_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["target=run:0123456789ab"]);
-    let refusal = execute(&plan, folder.path(), 2, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err();
+    let recipe = Recipe::parse("test.toml", RECIPE).unwrap();
+    let request = Request { overrides: vec!["target=run:0123456789ab".into()], ..Request::default() };
+    let refusal = Plan::new(&recipe, &request).unwrap_err();
     assert_eq!(refusal.to_string(), "target: run:0123456789ab is not a run of this sweep");
 }
 
@@ -384,12 +384,15 @@ fn damaged_run_folders_are_not_believed() {
     let aside: Vec<_> = std::fs::read_dir(folder.path().join("damaged")).unwrap().collect();
     assert_eq!(aside.len(), harms.len(), "nothing is thrown away");
 
-    // What is the same length and only the digest tells is found by the thorough check of a repair; so are weights that are gone.
+    // What is the same length only the digest tells, which the status does not look at; weights that are gone are found by a repair.
     let weights = own.join("weights.safetensors");
     let mut bytes = std::fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, bytes).unwrap();
-    assert_eq!(run(&plan, folder.path(), 1).damaged, 0);
+    let (_, damaged) = SweepFolder::open(folder.path()).unwrap().read().unwrap();
+    assert!(damaged[0].to_string().contains("weights.safetensors was changed after the run had ended"), "{damaged:?}");
+    assert_eq!(run(&plan, folder.path(), 1).damaged, 1);
+    assert!(Status::of(folder.path()).unwrap().damaged.is_empty());
     assert_eq!(repair(&plan, folder.path()), [id]);
     std::fs::remove_file(&weights).unwrap();
     assert_eq!(run(&plan, folder.path(), 1).damaged, 0, "weights may be deleted for their size");

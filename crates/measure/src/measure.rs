@@ -1,6 +1,7 @@
 //! The way of a measurement: every model, every nudge, in a folder that can be continued.
 
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::nudges::{Material, Needs, Setting};
 use crate::responses::{Answer, Compared};
 use crate::results::{Details, Sites, Summary};
 use crate::weights::Direction;
-use crate::work::{WorkFile, digest};
+use crate::work::{WorkFile, digest, holds_work};
 use crate::{InputSet, MeasureError, MeasureResult, attack, curvature, exact, nudged, weights};
 
 /// Everything that is asked.
@@ -97,8 +98,9 @@ pub struct Finding {
 pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, stop: &Stop) -> MeasureResult<Finding> {
     check(question)?;
     let began = Instant::now();
+    let mut new = NewFolder::make(folder)?;
     let mut owner = claim(question, folder)?;
-    let _lock = lock(folder)?;
+    new.lock = Some(lock(folder)?);
     write_json(&folder.join("measure.json"), &owner)?;
     let works = question.models.len() * question.nudges.len();
     observer.notice(&Event::SweepStarted { folder: folder.into(), runs: works, finished: 0, total_steps: 0 });
@@ -118,6 +120,7 @@ pub fn measure(question: &mut Question, folder: &Path, observer: &dyn Observer, 
             None => MeasureError::Other(problem),
         });
     }
+    new.made.clear(); // it is kept
     if stopped {
         problems.push(Error::Stopped.to_string());
     }
@@ -249,9 +252,40 @@ fn make_material<'a>(
     }
 }
 
-/// Makes the folder, or refuses one that holds something else.
+/// A folder of which nothing is left if nothing comes of it: what was made here goes again unless work was saved in it.
+struct NewFolder {
+    folder: PathBuf,
+    /// It and those above it that were not there before, the innermost first.
+    made: Vec<PathBuf>,
+    /// Held while it lives.
+    lock: Option<File>,
+}
+
+impl NewFolder {
+    fn make(folder: &Path) -> MeasureResult<Self> {
+        let is_new = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let made = folder.ancestors().take_while(is_new).map(Path::to_path_buf).collect();
+        std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        Ok(NewFolder { folder: folder.into(), made, lock: None })
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        let work = self.folder.join("work");
+        if self.lock.is_none() || self.made.is_empty() || holds_work(&work) {
+            return;
+        }
+        let _ = std::fs::remove_dir_all(work);
+        for file in ["measure.json", ".lock"] {
+            let _ = std::fs::remove_file(self.folder.join(file));
+        }
+        self.made.iter().all(|folder| std::fs::remove_dir(folder).is_ok()); // none that holds something else
+    }
+}
+
+/// What the folder is to hold; refused if it holds something else.
 fn claim(question: &Question, folder: &Path) -> MeasureResult<Owner> {
-    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     let identity = question.identity();
     let refuse = |problem: String| Err(Error::Folder { path: folder.into(), problem }.into());
     let command = question.command.clone();

@@ -33,6 +33,14 @@ pub fn digest(parts: &[&str]) -> String {
     all.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether work was saved in this folder: some file has more than its head.
+pub fn holds_work(folder: &Path) -> bool {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let has_parts =
+        |path: PathBuf| std::fs::File::open(path).is_ok_and(|file| BufReader::new(file).lines().nth(1).is_some());
+    files.map(|entry| entry.path()).any(has_parts)
+}
+
 impl<T: Serialize + DeserializeOwned> WorkFile<T> {
     /// Opens the file of this work in a folder, or begins it. A last line that was cut when a process died is dropped, and made again; so is all
     /// from a part on that `follows` says cannot come after those before it: a file that was changed is not believed.

@@ -39,7 +39,11 @@ fn said_in(folder: &Path, bytes: &[u8]) -> String {
 
 /// The perceptron with something changed.
 fn changed(change: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
-    let mut model = ModelProto::decode(std::fs::read(golden("mlp.onnx")).unwrap().as_slice()).unwrap();
+    changed_file("mlp.onnx", change)
+}
+
+fn changed_file(file: &str, change: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
+    let mut model = ModelProto::decode(std::fs::read(golden(file)).unwrap().as_slice()).unwrap();
     change(model.graph.as_mut().unwrap());
     model.encode_to_vec()
 }
@@ -102,14 +106,23 @@ fn graphs_that_do_not_hold_together() {
             .contains("does not have the op 'r' (Frobnicate)")
     );
     assert!(said(&changed(|graph| graph.initializer[0].dims = vec![16, 6])).contains("cannot be computed by tract"));
-    let permuted = said(&changed(|graph| {
-        let mut transpose = node("Transpose", &["y"], &["t"]);
-        let perm = AttributeProto { name: "perm".into(), r#type: 7, ints: vec![0, 0], ..Default::default() };
-        transpose.attribute = vec![perm];
-        graph.node.push(transpose);
-        graph.output[0].name = "t".into();
-    }));
+    let with = |op: &str, setting: &str, ints: Vec<i64>| {
+        said(&changed(|graph| {
+            let mut last = node(op, &["y"], &["t"]);
+            last.attribute = vec![AttributeProto { name: setting.into(), r#type: 7, ints, ..Default::default() }];
+            graph.node.push(last);
+            graph.output[0].name = "t".into();
+        }))
+    };
+    let permuted = with("Transpose", "perm", vec![0, 0]);
     assert!(permuted.contains("impossible setting: perm [0, 0]"), "{permuted}");
+    let many_axes = with("Transpose", "perm", (0..65).rev().collect());
+    assert!(many_axes.contains("impossible setting: perm"), "{many_axes}");
+    // Found by fuzzing: the distance of the least number from 0 is no i64.
+    for setting in ["strides", "pads", "dilations", "kernel_shape"] {
+        let far = with("MaxPool", setting, vec![i64::MIN, 1]);
+        assert!(far.contains(&format!("impossible setting: {setting} [{}, 1]", i64::MIN)), "{far}");
+    }
 }
 
 #[test]
@@ -123,6 +136,30 @@ fn inputs_of_no_kind_that_is_known() {
     // As many at a time as no memory holds.
     assert!(input(DataType::Float, Some(&[1 << 40, 6])).contains("too many"));
     assert!(said(&changed(|graph| graph.input[0].r#type = None)).contains("no tensor"));
+}
+
+/// Found by fuzzing: a few bytes that declare large inputs asked for gigabytes and minutes when the network was tried.
+#[test]
+fn networks_on_large_inputs_are_not_tried() {
+    let with = |side: i64, change: fn(&mut GraphProto)| {
+        let bytes = changed_file("cnn.onnx", |graph| {
+            set_input(graph, DataType::Float, Some(&[0, 3, side, side]));
+            change(graph);
+        });
+        let opened = open_bytes(tempfile::tempdir().unwrap().path(), &bytes).map_err(|error| error.to_string());
+        opened.map(|model| (model.about().classes, model.about().notes.join(" ")))
+    };
+    let (classes, notes) = with(16, |_| {}).unwrap();
+    assert!(classes == 10 && !notes.contains("not tried"), "{notes}");
+    let (classes, notes) = with(1 << 13, |_| {}).unwrap();
+    assert!(classes == 10 && notes.contains("not tried when it was opened"), "{notes}");
+    let refusal = with(1 << 13, |graph| {
+        let of_any_shape = TensorType { elem_type: DataType::Float as i32, shape: None };
+        graph.output[0].r#type =
+            Some(TypeProto { value: Some(Type::TensorType(of_any_shape)), ..TypeProto::default() });
+    })
+    .unwrap_err();
+    assert!(refusal.contains("too large to try it on, and does not say how many scores"), "{refusal}");
 }
 
 #[test]

@@ -24,15 +24,15 @@ mod verdicts;
 use std::path::{Path, PathBuf};
 
 use pudica_lab::recipe::Plot;
-use pudica_lab::store::write_bytes;
+use pudica_lab::store::{SweepRun, write_bytes};
 use pudica_lab::{Error, Kind, Result, SweepFolder, Tally, write_results};
 use serde_json::{Value, json};
 
 pub use claims::{Claim, Decision};
 pub use layouts::layouts;
-pub use measure::{MeasureReport, write_measure};
+pub use measure::{MeasureDrawing, MeasureReport, write_measure};
 
-use findings::Drawn;
+use findings::{Drawn, Findings};
 use sweep::Sweep;
 
 /// What was written.
@@ -57,29 +57,60 @@ pub fn write(folder: &Path) -> Result<Report> {
 
 /// The same with further figures, beside those that the recipe's `plot` asks for.
 pub fn write_with(folder: &Path, plots: &[Plot]) -> Result<Report> {
-    let stored = SweepFolder::open(folder)?;
-    let (runs, damaged) = stored.read()?;
-    let damaged: Vec<String> = damaged.iter().map(ToString::to_string).collect();
-    let record = stored.record().clone();
-    write_results(folder, &record, &runs)?;
-    let sweep = Sweep::read(record, runs, damaged)?;
-    check(&sweep, plots)?;
-    let plots = [plots.to_vec(), layouts::plots(&sweep)].concat();
-    let findings = layouts::findings(&sweep, &plots);
+    Drawing::new(folder, plots)?.write()
+}
 
-    let mut summary = sweep.heading();
-    summary.extend(findings.summary.clone());
-    if !findings.claims.is_empty() {
-        summary.insert("verdicts".into(), json!(findings.claims));
+/// The report of a sweep folder before anything of it is written.
+pub struct Drawing {
+    stored: SweepFolder,
+    runs: Vec<SweepRun>,
+    sweep: Sweep,
+    findings: Findings,
+}
+
+impl Drawing {
+    /// Reads the runs and draws, with these figures beside those that the recipe's `plot` asks for.
+    pub fn new(folder: &Path, plots: &[Plot]) -> Result<Drawing> {
+        let stored = SweepFolder::open(folder)?;
+        let (runs, damaged) = stored.read()?;
+        let damaged: Vec<String> = damaged.iter().map(ToString::to_string).collect();
+        let sweep = Sweep::read(stored.record().clone(), &runs, damaged)?;
+        check(&sweep, plots)?;
+        let plots = [plots.to_vec(), layouts::plots(&sweep)].concat();
+        let findings = layouts::findings(&sweep, &plots);
+        Ok(Drawing { stored, runs, sweep, findings })
     }
-    if !findings.warnings.is_empty() {
-        summary.insert("warnings".into(), json!(findings.warnings));
+
+    /// `summary.json` of the sweep.
+    pub fn summary(&self) -> Value {
+        let Findings { summary: found, claims, warnings, .. } = &self.findings;
+        let mut summary = self.sweep.heading();
+        summary.extend(found.clone());
+        if !claims.is_empty() {
+            summary.insert("verdicts".into(), json!(claims));
+        }
+        if !warnings.is_empty() {
+            summary.insert("warnings".into(), json!(warnings));
+        }
+        Value::from(summary)
     }
-    write_bytes(&folder.join("summary.json"), format!("{:#}\n", Value::from(summary)).as_bytes())?;
-    let figures = write_figures(folder, &findings.figures)?;
-    let page = folder.join("report.html");
-    write_bytes(&page, page::of(&sweep, &findings).as_bytes())?;
-    Ok(Report { page, figures, tally: sweep.tally(), claims: findings.claims, warnings: findings.warnings })
+
+    /// The page, as HTML.
+    pub fn page(&self) -> String {
+        page::of(&self.sweep, &self.findings)
+    }
+
+    /// Writes everything into the folder.
+    pub fn write(self) -> Result<Report> {
+        let folder = self.stored.path();
+        write_results(folder, &self.sweep.record, &self.runs)?;
+        write_bytes(&folder.join("summary.json"), format!("{:#}\n", self.summary()).as_bytes())?;
+        let figures = write_figures(folder, &self.findings.figures)?;
+        let page = folder.join("report.html");
+        write_bytes(&page, self.page().as_bytes())?;
+        let Findings { claims, warnings, .. } = self.findings;
+        Ok(Report { page, figures, tally: self.sweep.tally(), claims, warnings })
+    }
 }
 
 /// Refuses figures of what no run has.

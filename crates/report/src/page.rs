@@ -1,6 +1,7 @@
 //! One HTML page that needs nothing but itself: figures, fonts, style and a small script are inside it. Links lead to files beside it.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -60,7 +61,7 @@ pub fn begin(title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{} · pudica</title><style>{}{STYLE}</style></head><body><main>\n",
         escape(title),
-        font_faces()
+        *FONT_FACES
     )
 }
 
@@ -75,7 +76,7 @@ pub fn counted_boxes(counts: impl IntoIterator<Item = (String, &'static str)>) -
     format!("<div class=\"counts\">{}</div>\n", boxes.collect::<String>())
 }
 
-fn font_faces() -> String {
+static FONT_FACES: LazyLock<String> = LazyLock::new(|| {
     let face = |weight: &str, font: &[u8]| {
         format!(
             "@font-face{{font-family:'Pudica Sans';font-weight:{weight};src:url(data:font/ttf;base64,{}) format('truetype')}}",
@@ -83,7 +84,7 @@ fn font_faces() -> String {
         )
     };
     face("400", REGULAR) + &face("700", BOLD)
-}
+});
 
 fn scale_words(sweep: &Sweep, words: &ScaleWords) -> &'static str {
     match (sweep.is_builtin(), sweep.record.scale.as_str(), sweep.record.overrides.is_empty()) {

@@ -23,12 +23,12 @@ pub struct Run {
 
 impl Run {
     /// Reads what the run has logged so far.
-    pub fn read(run: SweepRun) -> Result<Run> {
+    pub fn read(run: &SweepRun) -> Result<Run> {
         let setting = |key: &String| run.settings.get(key).map(|value| (key.clone(), value.clone()));
         let settings = run.settings.keys().iter().map(setting).collect::<Result<_, _>>()?;
         let mut lines = Numbers::default();
         run.lines()?.iter().for_each(|line| lines.add(line));
-        Ok(Run { record: run.record, settings, summary: run.summary, lines })
+        Ok(Run { record: run.record.clone(), settings, summary: run.summary.clone(), lines })
     }
 
     /// Its name for people, with its id.

@@ -24,8 +24,8 @@ pub struct Sweep {
 
 impl Sweep {
     /// Reads what the runs have logged.
-    pub fn read(record: SweepRecord, runs: Vec<SweepRun>, damaged: Vec<String>) -> Result<Sweep> {
-        Ok(Sweep { record, runs: runs.into_iter().map(Run::read).collect::<Result<_>>()?, damaged })
+    pub fn read(record: SweepRecord, runs: &[SweepRun], damaged: Vec<String>) -> Result<Sweep> {
+        Ok(Sweep { record, runs: runs.iter().map(Run::read).collect::<Result<_>>()?, damaged })
     }
 
     /// Whether the recipe is one of ours, not a user's own.

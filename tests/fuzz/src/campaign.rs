@@ -1,6 +1,7 @@
 //! Many processes over all targets: one that ends itself ends no other, and is started again.
 
 use crate::fuzzer::{Fuzzer, Tally};
+use crate::memory;
 use crate::target::Target;
 use crate::watch;
 use std::collections::HashMap;
@@ -183,6 +184,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// What one process does: all these targets in turn, each for a while, until each has its executions. It tells on its standard output.
 pub fn work(targets: &[(&'static Target, u64)], names: &[u64], failures: &Path) -> std::io::Result<()> {
     watch::install();
+    memory::keep();
     // All work of libraries in this thread, whose memory and time are counted.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     pool.map_err(std::io::Error::other)?;

@@ -1,7 +1,7 @@
 //! Whether the files of a run are whole: they are checked, not believed.
 //!
 //! `summary.json` says of itself and of the files beside it what they were when the run ended: digests, sizes, lines. Settings are checked
-//! by the run's id, which is their hash. Weights may be large, so only their size is looked at unless a thorough check is asked for.
+//! by the run's id, which is their hash. Weights may be large, so how closely they are looked at is the caller's choice ([`Weights`]).
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -41,7 +41,24 @@ const UNSEALED: &str = "0000000000000000";
 
 /// The first 16 hexadecimal digits of the SHA-256.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digits(Sha256::digest(bytes).as_slice())
+}
+
+/// The same of a file, which may be larger than memory.
+fn digest_of_file(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut hash, mut buffer) = (std::fs::File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(digits(hash.finalize().as_slice())),
+            Ok(count) => hash.update(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn digits(hash: &[u8]) -> String {
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The text of `summary.json`, with its own digest inside.
@@ -135,6 +152,18 @@ impl fmt::Display for DamagedRun {
     }
 }
 
+/// How closely the weights of an ended run are looked at. They may be gone altogether, unless everything is to be there: people delete them
+/// for their size, and only runs that learn from this one need them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// At their size.
+    Size,
+    /// At every byte.
+    Bytes,
+    /// At every byte, and they must be there.
+    Needed,
+}
+
 /// How a run stands.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -156,8 +185,8 @@ enum File {
 }
 
 impl RunFolder {
-    /// How the run stands; `thorough`: every byte is looked at, also of the weights, which must be there then.
-    pub(crate) fn state(&self, kind: &Kind, thorough: bool) -> Result<State> {
+    /// How the run stands. Every byte is looked at, and of the weights what is asked for.
+    pub(crate) fn state(&self, kind: &Kind, weights: Weights) -> Result<State> {
         let id = self.path().file_name().unwrap_or_default().to_string_lossy();
         let damaged = |file, problem: String| Ok(State::Damaged(Damage { file, problem }));
         let summary = match self.file("summary.json")? {
@@ -197,7 +226,7 @@ impl RunFolder {
         if !files.summary_digest.is_empty() && digest(with_digest(text, UNSEALED).as_bytes()) != files.summary_digest {
             return damaged("summary.json", "was changed after the run had ended".into());
         }
-        let damage = self.metrics_damage(files)?.or(self.weights_damage(files, thorough)?);
+        let damage = self.metrics_damage(files)?.or(self.weights_damage(files, weights)?);
         Ok(damage.map_or(State::Ended(settings, Box::new(summary)), State::Damaged))
     }
 
@@ -236,23 +265,22 @@ impl RunFolder {
         Ok(Some(Damage { file: "metrics.jsonl", problem }))
     }
 
-    /// Weights may be gone altogether, unless everything is to be there: people delete them for their size, and only runs that learn from
-    /// this one need them.
-    pub(crate) fn weights_damage(&self, files: &Files, thorough: bool) -> Result<Option<Damage>> {
-        let noted = files.weights_bytes;
-        let damage = |problem: String| Ok(Some(Damage { file: "weights.safetensors", problem }));
-        match std::fs::metadata(self.weights_path()) {
-            Ok(found) if found.len() != noted => damage(format!("has {} of its {noted} bytes", found.len())),
-            Err(error) if error.kind() == ErrorKind::NotFound && noted > 0 && thorough => damage("is missing".into()),
-            Ok(_) if thorough && !files.weights_digest.is_empty() => match self.file("weights.safetensors")? {
-                File::Damaged(damage) => Ok(Some(damage)),
-                File::Bytes(bytes) if digest(&bytes) != files.weights_digest => {
-                    damage("was changed after the run had ended".into())
-                }
-                _ => Ok(None),
+    /// What is wrong with the weights.
+    pub(crate) fn weights_damage(&self, files: &Files, look: Weights) -> Result<Option<Damage>> {
+        let (noted, path) = (files.weights_bytes, self.weights_path());
+        let problem = match std::fs::metadata(&path) {
+            Ok(found) if found.len() != noted => format!("has {} of its {noted} bytes", found.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound && noted > 0 && look == Weights::Needed => {
+                "is missing".into()
+            }
+            Ok(_) if look != Weights::Size && !files.weights_digest.is_empty() => match digest_of_file(&path) {
+                Ok(found) if found == files.weights_digest => return Ok(None),
+                Ok(_) => "was changed after the run had ended".into(),
+                Err(error) => unreadable(&path, error)?,
             },
-            _ => Ok(None),
-        }
+            _ => return Ok(None),
+        };
+        Ok(Some(Damage { file: "weights.safetensors", problem }))
     }
 
     /// What a disk does not give back is damage; what may not be read is an error.
@@ -261,9 +289,16 @@ impl RunFolder {
         Ok(match std::fs::read(&path) {
             Ok(bytes) => File::Bytes(bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => File::None,
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(Error::io("read", &path)(error)),
-            Err(error) => File::Damaged(Damage { file: name, problem: format!("cannot be read ({error})") }),
+            Err(error) => File::Damaged(Damage { file: name, problem: unreadable(&path, error)? }),
         })
+    }
+}
+
+/// What is wrong with a file that could not be read; an error if that is not the file's fault.
+fn unreadable(path: &Path, error: std::io::Error) -> Result<String> {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Err(Error::io("read", path)(error)),
+        _ => Ok(format!("cannot be read ({error})")),
     }
 }
 

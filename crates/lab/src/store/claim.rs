@@ -81,55 +81,62 @@ impl Claims {
         AtWork::claims_name(&self.sweep, &self.id)
     }
 
+    fn path(&self, run: &str, epoch: u64) -> PathBuf {
+        AtWork::folder(&self.sweep).join(format!("{run}.{epoch}"))
+    }
+
     /// Asks for runs.
     pub fn ask(&self, runs: &[&str]) -> Result<Vec<Answer>> {
         let standing = self.standing_claims()?;
-        runs.iter().map(|run| self.ask_one(run, standing.get(*run).copied())).collect()
+        runs.iter().map(|run| self.ask_one(run, standing.get(*run).map_or(&[], Vec::as_slice))).collect()
     }
 
-    /// The latest epoch of each run that is claimed.
-    fn standing_claims(&self) -> Result<HashMap<String, u64>> {
+    /// The epochs of each run that is claimed, rising. Only the last one counts; others were left by who was ended while it took the run over.
+    fn standing_claims(&self) -> Result<HashMap<String, Vec<u64>>> {
         let folder = AtWork::folder(&self.sweep);
-        let mut latest = HashMap::new();
+        let mut claims: HashMap<String, Vec<u64>> = HashMap::new();
         for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
             let name = entry.map_err(Error::io("read", &folder))?.file_name().to_string_lossy().into_owned();
             if let Some((run, epoch)) = name.split_once('.').filter(|(run, _)| !run.is_empty())
                 && let Ok(epoch) = epoch.parse::<u64>()
             {
-                let known = latest.entry(run.to_string()).or_insert(epoch);
-                *known = epoch.max(*known);
+                claims.entry(run.into()).or_default().push(epoch);
             }
         }
-        Ok(latest)
+        claims.values_mut().for_each(|epochs| epochs.sort_unstable());
+        Ok(claims)
+    }
+
+    /// Removes these claims of a run, given in rising order. The oldest goes first: its owner, if it wakes up, finds it gone or followed.
+    fn remove_all(&self, run: &str, epochs: &[u64]) -> Result<()> {
+        epochs.iter().try_for_each(|epoch| remove(&self.path(run, *epoch)))
     }
 
     /// Removes the claims of these runs, which have ended, where their owners are gone: nobody will ask for them again.
     pub fn clear(&self, ended: impl Fn(&str) -> bool) -> Result<()> {
-        for (run, epoch) in self.standing_claims()?.into_iter().filter(|(run, _)| ended(run)) {
-            let path = AtWork::folder(&self.sweep).join(format!("{run}.{epoch}"));
-            if let Some(owner) = read(&path)?
+        for (run, epochs) in self.standing_claims()?.into_iter().filter(|(run, _)| ended(run)) {
+            let last = epochs.last().map(|last| read(&self.path(&run, *last))).transpose()?.flatten();
+            if let Some(owner) = last
                 && self.standing(&owner)? == Standing::Gone
             {
-                remove(&path)?;
+                self.remove_all(&run, &epochs)?;
             }
         }
         Ok(())
     }
 
-    fn ask_one(&self, run: &str, latest: Option<u64>) -> Result<Answer> {
-        let folder = AtWork::folder(&self.sweep);
-        let path = |epoch: u64| folder.join(format!("{run}.{epoch}"));
-        let Some(latest) = latest else { return self.make(run, &path(0), 0) };
-        let Some(owner) = read(&path(latest))? else { return Ok(Answer::Theirs(Standing::Unknown)) }; // just given up
+    fn ask_one(&self, run: &str, standing: &[u64]) -> Result<Answer> {
+        let Some(latest) = standing.last() else { return self.make(run, 0) };
+        let Some(owner) = read(&self.path(run, *latest))? else { return Ok(Answer::Theirs(Standing::Unknown)) }; // just given up
         if owner == self.id {
             return Ok(Answer::Theirs(Standing::AtWork)); // another thread of ours
         }
         match self.standing(&owner)? {
             Standing::Gone => {
-                let answer = self.make(run, &path(latest + 1), latest + 1)?;
+                let answer = self.make(run, latest + 1)?;
                 if let Answer::Ours(_) = answer {
                     remove_scratch(&self.sweep.join("runs").join(run)); // what it has not put into place yet, it will not
-                    remove(&path(latest))?;
+                    self.remove_all(run, standing)?;
                     if let Some(report) = AtWork::of(&self.sweep, &owner)?.filter(|report| report.errors.is_empty()) {
                         report.remove(&self.sweep); // if it wakes up, it tells again
                     }
@@ -141,7 +148,8 @@ impl Claims {
     }
 
     /// Gives our file one more name. Whoever does so first has the run.
-    fn make(&self, run: &str, path: &Path, epoch: u64) -> Result<Answer> {
+    fn make(&self, run: &str, epoch: u64) -> Result<Answer> {
+        let path = &self.path(run, epoch);
         let mut linked = std::fs::hard_link(self.name(), path);
         if matches!(&linked, Err(error) if error.kind() == ErrorKind::NotFound) {
             // Who took this process for dead has removed it.
@@ -161,8 +169,8 @@ impl Claims {
         }
         match (read(path)?, linked) {
             (Some(owner), _) if owner == self.id => {
-                let next = path.with_file_name(format!("{run}.{}", epoch + 1));
-                Ok(Answer::Ours(Claim { run: run.into(), path: path.into(), next, owner }))
+                let (path, next) = (path.clone(), self.path(run, epoch + 1));
+                Ok(Answer::Ours(Claim { run: run.into(), path, next, owner }))
             }
             (Some(_), _) => Ok(Answer::Theirs(Standing::Unknown)),
             (None, Err(error)) if error.kind() != ErrorKind::AlreadyExists => Err(Error::io("link", path)(error)),
@@ -366,6 +374,38 @@ mod tests {
         let taken = other.ask(&["one", "two"]).unwrap();
         assert!(taken.iter().all(|answer| matches!(answer, Answer::Ours(_))), "{taken:?}");
         assert!(one.check().is_err() && two.check().is_err());
+    }
+
+    /// Found by killing sweeps at random: the claim that was taken over stayed for ever, and its owner, had it woken up, would have believed it.
+    #[test]
+    fn a_taking_over_that_was_cut_short_leaves_nothing() {
+        let folder = folder();
+        let (frozen_report, frozen) = elsewhere(folder.path(), "frozen");
+        let claim = ours(ask(&frozen, "run"));
+        frozen_report.remove(folder.path());
+        let first = AtWork::folder(folder.path()).join("run.0");
+        let (killed_report, killed) = elsewhere(folder.path(), "killed");
+        let taken = ours(ask(&killed, "run"));
+        std::fs::write(&first, &claim.owner).unwrap(); // it was ended just before it removed this
+        std::mem::forget(taken);
+        killed_report.remove(folder.path());
+        assert!(claim.check().is_err());
+
+        let (_, last) = elsewhere(folder.path(), "last");
+        let own = ours(ask(&last, "run"));
+        assert!(own.check().is_ok() && claim.check().is_err(), "a run has one owner");
+        drop(own);
+        drop(claim);
+        assert!(last.standing_claims().unwrap().is_empty());
+
+        // The same of a run that has ended: whoever looks at it next clears up.
+        for epoch in 3..5 {
+            std::fs::write(last.path("run", epoch), &killed.id).unwrap();
+        }
+        last.clear(|run| run == "another").unwrap();
+        assert_eq!(last.standing_claims().unwrap()["run"], [3, 4]);
+        last.clear(|run| run == "run").unwrap();
+        assert!(last.standing_claims().unwrap().is_empty());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::atomic::{read_json, write_bytes, write_json};
-use super::check::{DamagedRun, State};
+use super::check::{DamagedRun, State, Weights};
 use super::run::{RunFolder, RunSummary};
 use super::sweep::{RunRecord, SweepFolder, SweepRecord, lock};
 use super::{FORMAT, check_format};
@@ -49,7 +49,7 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
         let mut copies = Vec::new();
         for folder in &folders {
             let own = folder.run(&run.id);
-            match own.state(kind, true)? {
+            match own.state(kind, Weights::Needed)? {
                 State::None => {}
                 State::Begun(_) => copies.push(Found { folder: own, summary: None }),
                 State::Ended(_, summary) => copies.push(Found { folder: own, summary: Some(*summary) }),

@@ -37,7 +37,7 @@ pub use status::{Failure, Status};
 pub use sweep::{RunRecord, SweepFolder, SweepRecord, SweepRun, lock};
 
 pub(crate) use at_work::{BEAT, Presence};
-pub(crate) use check::State;
+pub(crate) use check::{State, Weights};
 pub(crate) use claim::{Answer, Claim, Claims, STALE_AFTER, Standing};
 
 use std::path::Path;

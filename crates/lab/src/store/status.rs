@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::at_work::AtWork;
-use super::check::State;
+use super::check::{State, Weights};
 use super::owner::Owner;
 use super::run::Outcome;
 use super::sweep::SweepFolder;
@@ -74,7 +74,7 @@ impl Status {
         for record in &sweep.record().runs {
             let folder = sweep.run(&record.id);
             let failure = |problem| Failure { id: record.id.clone(), label: record.label.clone(), problem };
-            match folder.state(kind, false)? {
+            match folder.state(kind, Weights::Size)? {
                 State::Ended(_, summary) => match summary.outcome {
                     Outcome::Finished => status.finished += 1,
                     Outcome::Skipped => status.skipped += 1,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::atomic::{read_json, write_json};
-use super::check::{DamagedRun, State};
+use super::check::{DamagedRun, State, Weights};
 use super::run::{RunFolder, RunSummary};
 use super::{FORMAT, check_format, take_over};
 use crate::compute::{Machine, recorded};
@@ -222,7 +222,7 @@ impl SweepFolder {
         let (mut runs, mut damaged) = (Vec::new(), Vec::new());
         for record in &self.record.runs {
             let folder = self.run(&record.id);
-            let (settings, summary) = match folder.state(kind, false)? {
+            let (settings, summary) = match folder.state(kind, Weights::Bytes)? {
                 State::None => continue,
                 State::Begun(settings) => (settings, None),
                 State::Ended(settings, summary) => (settings, Some(*summary)),

@@ -150,6 +150,14 @@ impl InputSet {
         let fits = match takes {
             Takes::Images { .. } => kind == InputKind::Images,
             Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
+            Takes::Tokens { .. } if kind == InputKind::Texts => {
+                let problem = format!(
+                    "{}: these inputs are texts, but the model takes tokens: what makes one of the other is missing (tokenizer.json in \
+                     the model's folder; for a run of pudica's own, bpe in the folder that --data names)",
+                    request.source
+                );
+                return Err(MeasureError::Other(problem));
+            }
             // A model that makes tokens itself may take them, too.
             Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
             Takes::Anything => true,

@@ -10,6 +10,10 @@ use tract_onnx::pb::GraphProto;
 const MOST_AT_ONCE: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 28;
 
+/// The most numbers that a graph is tried on when it is opened, and the longest side of images or sequences.
+const MOST_TRIED: usize = 1 << 20;
+const LONGEST_TRIED: usize = 1 << 14;
+
 /// Numbers in the type that a graph takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
@@ -351,42 +355,54 @@ impl Feeder {
         }
     }
 
-    /// Inputs to try a network on before somebody's are there, all different; nothing where its size is not known.
+    /// Inputs to try a network on before somebody's are there, all different; nothing where its size is not known, or too large to be tried.
     pub fn examples(&self, count: usize, side: usize) -> Option<Vec<Input>> {
         // Numbers between 0 and 1 without a pattern.
         let number = |index: usize, at: usize| ((index * 7919 + at * 104_729 + 1) as f32 * 0.618_034).fract();
+        let shape = self.example_shape(side).filter(|shape| !self.is_large(shape))?;
+        let size = shape.iter().product();
         let example = |index: usize| {
-            Some(match &self.takes {
-                Takes::Images { channels, height, width } => {
-                    let known = self.choices.image;
-                    let shape = [
-                        channels.or(known.map(|known| known[0])).unwrap_or(3),
-                        height.or(known.map(|known| known[1])).unwrap_or(side),
-                        width.or(known.map(|known| known[2])).unwrap_or(side),
-                    ];
-                    let size = shape
-                        .iter()
-                        .try_fold(1_usize, |size, axis| size.checked_mul(*axis))
-                        .filter(|size| *size <= 1 << 26)?;
-                    Input::Image(Image { shape, values: (0..size).map(|at| number(index, at)).collect() })
+            let numbers = (0..size).map(|at| number(index, at));
+            Some(match (&self.takes, shape.as_slice()) {
+                (Takes::Images { .. }, &[c, h, w]) => {
+                    Input::Image(Image { shape: [c, h, w], values: numbers.collect() })
                 }
-                Takes::Rows { width } => {
-                    let width = width.filter(|width| *width <= 1 << 26)?;
-                    Input::Row((0..width).map(|at| number(index, at)).collect())
-                }
-                Takes::Tokens { length, vocabulary } => {
-                    let length = length.unwrap_or(8);
-                    if length > 1 << 24 {
-                        return None;
-                    }
+                (Takes::Tokens { vocabulary, .. }, _) => {
                     let most = vocabulary.unwrap_or(2).max(1) as f32;
-                    let ids = (0..length).map(|at| (number(index, at) * most) as u32).collect();
+                    let ids = numbers.map(|number| (number * most) as u32).collect();
                     Input::Tokens(pudica_probe::Sequence { ids, touch: None })
                 }
-                Takes::Texts | Takes::Anything => return None,
+                (Takes::Rows { .. }, _) => Input::Row(numbers.collect()),
+                _ => return None,
             })
         };
         (0..count).map(example).collect()
+    }
+
+    /// The shape of an input to try the network on.
+    fn example_shape(&self, side: usize) -> Option<Vec<usize>> {
+        Some(match &self.takes {
+            Takes::Images { channels, height, width } => {
+                let known = self.choices.image.map(|image| image.map(Some)).unwrap_or_default();
+                let [c, h, w] = [channels.or(known[0]), height.or(known[1]), width.or(known[2])];
+                vec![c.unwrap_or(3), h.unwrap_or(side), w.unwrap_or(side)]
+            }
+            Takes::Rows { width } => vec![(*width)?],
+            Takes::Tokens { length, .. } => vec![length.unwrap_or(8)],
+            Takes::Texts | Takes::Anything => return None,
+        })
+    }
+
+    /// Whether inputs are of a known size that is too large to try the network on them: a few bytes of a file can ask for gigabytes, or for
+    /// millions of steps of a recurrent network.
+    pub fn is_too_large_to_try(&self) -> bool {
+        self.size_is_known() && self.example_shape(0).is_some_and(|shape| self.is_large(&shape))
+    }
+
+    fn is_large(&self, shape: &[usize]) -> bool {
+        let numbers = shape.iter().chain(&self.fixed_batch).fold(1_usize, |size, axis| size.saturating_mul(*axis));
+        let is_sequence = !matches!(self.takes, Takes::Rows { .. });
+        numbers > MOST_TRIED || (is_sequence && shape.iter().any(|axis| *axis > LONGEST_TRIED))
     }
 
     /// Whether the sizes of its inputs are known without seeing one.

@@ -18,6 +18,9 @@ const MOST_MADE: u64 = 1 << 28;
 /// The largest kernel, stride or border.
 const MOST_STEP: u64 = 1 << 20;
 
+/// The most axes of a tensor.
+const MOST_AXES: i64 = 64;
+
 /// A file whose tensors are as large as it says, whose graph has no circle and whose nodes read only what something gives.
 pub(super) struct OnnxFile {
     /// Where it lies.
@@ -291,7 +294,7 @@ fn check_attributes(node: &NodeProto) -> Result<(), String> {
     for attribute in &node.attribute {
         let (numbers, count) = (&attribute.ints, attribute.ints.len() as i64);
         let fine = match (node.op_type.as_str(), attribute.name.as_str()) {
-            ("Transpose", "perm") => (0..count).all(|axis| numbers.contains(&axis)),
+            ("Transpose", "perm") => count <= MOST_AXES && (0..count).all(|axis| numbers.contains(&axis)),
             (_, "kernel_shape" | "strides" | "dilations" | "pads" | "output_padding" | "output_shape") => {
                 numbers.iter().all(|number| number.unsigned_abs() <= MOST_STEP)
             }

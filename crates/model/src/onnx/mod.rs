@@ -170,7 +170,13 @@ impl OnnxModel {
     fn try_out(&mut self) -> Result<(), String> {
         let feeder = &self.source.feeder;
         let sides: &[usize] = if feeder.size_is_known() { &[0] } else { &[64, 224] };
-        let mut tried = Err("does not say how large its input is".to_string());
+        let too_large = feeder.is_too_large_to_try();
+        let mut tried = Err(match too_large {
+            true => "takes inputs that are too large to try it on, and does not say how many scores it gives: export it with the shape of its \
+                     output"
+                .to_string(),
+            false => "does not say how large its input is".to_string(),
+        });
         for side in sides.iter().copied() {
             let Some(examples) = feeder.examples(4, side) else { break };
             tried = self.answers(&examples).and_then(|scores| Ok((scores, self.answers(&examples[..1])?))).map_err(
@@ -191,16 +197,19 @@ impl OnnxModel {
             }
         }
         let tried = tried.map(|(together, _)| together);
-        // Of a network for images of any size it is not known that it takes those of ours.
+        // Of a network for images of any size it is not known that it takes those of ours; large ones are not tried.
         let declared = self.source.output.shape.as_ref().and_then(|shape| match shape.as_slice() {
-            [_, Some(classes)] => Some(*classes),
+            [_, Some(classes), ones @ ..] if ones.iter().all(|axis| *axis == Some(1)) => Some(*classes),
             _ => None,
         });
         let scores = match (tried, declared) {
             (Ok(scores), _) => Some(scores),
-            (Err(_), Some(_)) if !feeder.size_is_known() => None,
+            (Err(_), Some(_)) if !feeder.size_is_known() || too_large => None,
             (Err(problem), _) => return Err(problem),
         };
+        if too_large {
+            self.about.notes.push("It was not tried when it was opened, because its inputs are large.".into());
+        }
         self.about.classes = scores.as_ref().map_or(declared.unwrap_or(1), |scores| scores.classes);
         let last = graph::last_op(self.source.graph(), &self.source.output.name);
         let (outputs, note) = what_outputs_are(self.source.choices.outputs, last, scores.as_ref());

@@ -43,20 +43,47 @@ enum Part {
 
 /// Writes `results.csv` and `.parquet` (a row for each result), `figures/` and `report.html` into the folder of a measurement, finished or not.
 pub fn write_measure(folder: &Path) -> Result<MeasureReport> {
-    let summary = read(&folder.join("summary.json"))?;
-    // A measurement that was stopped early has no details yet.
-    let details = folder.join("details.json");
-    let details = if details.exists() { read(&details)? } else { pudica_measure::results::Details::default() };
-    let mut found = Found { summary, details };
-    found.choose_examples();
-    write_table(folder, "results", &table::of(&found.summary.results))?;
-    let pictures = Pictures::read(folder, &found.details.examples);
-    let parts = parts(&found, &pictures);
-    let drawn = parts.iter().filter_map(|part| if let Part::Figure(drawn) = part { Some(drawn) } else { None });
-    let figures = write_figures(folder, drawn)?;
-    let page = folder.join("report.html");
-    write_bytes(&page, page::of(&found, &pictures, &parts).as_bytes())?;
-    Ok(MeasureReport { page, figures })
+    MeasureDrawing::new(folder)?.write()
+}
+
+/// The page of a measurement before anything of it is written.
+pub struct MeasureDrawing {
+    folder: PathBuf,
+    found: Found,
+    pictures: Pictures,
+    parts: Vec<Part>,
+}
+
+impl MeasureDrawing {
+    /// Reads what a folder holds, and draws.
+    pub fn new(folder: &Path) -> Result<MeasureDrawing> {
+        let summary = read(&folder.join("summary.json"))?;
+        // A measurement that was stopped early has no details yet.
+        let details = folder.join("details.json");
+        let details = if details.exists() { read(&details)? } else { pudica_measure::results::Details::default() };
+        let mut found = Found { summary, details };
+        found.choose_examples();
+        let pictures = Pictures::read(folder, &found.details.examples);
+        let parts = parts(&found, &pictures);
+        Ok(MeasureDrawing { folder: folder.into(), found, pictures, parts })
+    }
+
+    /// The page, as HTML.
+    pub fn page(&self) -> String {
+        page::of(&self.found, &self.pictures, &self.parts)
+    }
+
+    /// Writes everything into the folder.
+    pub fn write(self) -> Result<MeasureReport> {
+        let folder = &self.folder;
+        write_table(folder, "results", &table::of(&self.found.summary.results))?;
+        let drawn =
+            self.parts.iter().filter_map(|part| if let Part::Figure(drawn) = part { Some(drawn) } else { None });
+        let figures = write_figures(folder, drawn)?;
+        let page = folder.join("report.html");
+        write_bytes(&page, self.page().as_bytes())?;
+        Ok(MeasureReport { page, figures })
+    }
 }
 
 /// Everything below the head, in order: what holds for all inputs first.

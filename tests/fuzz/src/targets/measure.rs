@@ -9,6 +9,7 @@ use pudica_lab::Stop;
 use pudica_measure::nudges::NudgeRequest;
 use pudica_measure::{Compared, Enough, InputSet, InputsRequest, Question, measure, open_model};
 use pudica_model::{Choices, ModelRequest, Source, Takes};
+use pudica_report::MeasureDrawing;
 
 const NAMES: [&str; 6] = ["a.npy", "a.npz", "a.csv", "a.tsv", "b.csv", "a.png"];
 
@@ -105,9 +106,11 @@ pub const MEASURED: Target = Target {
     },
     reader: |folder| {
         let folders = Folders::unpack(folder);
-        Box::new(move |part, bytes| folders.with(part, bytes, 1, |folder| said(pudica_report::write_measure(folder))))
+        Box::new(move |part, bytes| {
+            folders.with(part, bytes, 1, |folder| said(MeasureDrawing::new(folder).map(|drawing| drawing.page())))
+        })
     },
-    short: 6,
+    short: 300,
 };
 
 pub const CONTINUED: Target = Target {
