@@ -103,15 +103,15 @@ def main():
         (own, own_cpu, (mean, error)), (other, other_cpu, (other_mean, other_error)) = found["pudica"], found["by hand"]
         ratios.append(other / own)
         cpu_ratios.append(other_cpu / own_cpu)
-        times.append((own, other))
+        times.append((own, other, own_cpu, other_cpu))
         print(f"round {round}: pudica {own:.3f} s ({mean:.4f} ± {error:.4f}), by hand {other:.3f} s ({other_mean:.4f} ± {other_error:.4f}), ratio {other / own:.3f}")
         if abs(mean - other_mean) > 6 * np.hypot(error, other_error) + 1e-9:
             sys.exit("the two do not measure the same")
     where = torch.cuda.get_device_name() if chosen.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
     evaluations = chosen.images * (64 * chosen.draws + 1)
-    own, other = (statistics.median(side) * 1e6 / evaluations for side in zip(*times))
+    own, other, own_cpu, other_cpu = (statistics.median(side) * 1e6 / evaluations for side in zip(*times))
     print(f"Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, pudica {pu.__version__}; {where}; batch {chosen.batch}")
-    print(f"medians of {chosen.rounds} rounds: pudica {own:.1f} µs per evaluation, by hand {other:.1f} µs")
+    print(f"medians of {chosen.rounds} rounds, per evaluation: pudica {own:.1f} µs (CPU time {own_cpu:.1f}), by hand {other:.1f} µs ({other_cpu:.1f})")
     print(f"by hand / pudica = {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}; CPU time {statistics.median(cpu_ratios):.3f})")
 
 
