@@ -108,6 +108,7 @@ class Module(Adapter):
         self.parameters = sum(weight.numel() for weight in weights)
         self.runtime = f"torch {torch.__version__}"
         self.asynchronous = self.device.type == "cuda"
+        self.assembles = self.device.type in ("cpu", "cuda")
         #: What `hold` keeps.
         self.originals: Any = None
         self.places: Any = None
@@ -131,10 +132,6 @@ class Module(Adapter):
             else:
                 all.update(repr(weight).encode())
         return all.hexdigest()[:16]
-
-    @property
-    def assembles(self) -> bool:  # type: ignore[override]
-        return self.device.type in ("cpu", "cuda")
 
     def sent(self, array: NDArray[Any]) -> Any:
         """An array as a tensor where the model is; a GPU fetches it by itself."""

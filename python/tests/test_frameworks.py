@@ -124,7 +124,7 @@ class TestTorch:
 
         def measured(assembles):
             seen.clear(), handed.clear()
-            monkeypatch.setattr(Module, "assembles", property(lambda _: assembles))
+            monkeypatch.setattr(Module, "assembles", property(lambda _: assembles, lambda *_: None))
             r = pu.measure(net, images, nudge=nudge, response=["label", "l2"], normalise=normalise, batch=26)
             return r, list(seen), list(handed)
 

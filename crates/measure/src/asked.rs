@@ -232,8 +232,9 @@ mod tests {
             let nudge = setting.touching(&material).unwrap().unwrap().nudge;
             let of = |touches| Touches { inputs: &group, before: 1, nudge: &*nudge, touches, seed: 3, purpose: text };
             let batches: Vec<_> = touches.chunks(10).map(of).collect();
+            let batches = Touched(&batches);
             for at in 0..2 {
-                let edits = Touched(&batches).edits(at).unwrap();
+                let edits = batches.edits(at).unwrap();
                 assert_eq!((edits.group, edits.values.len()), (1, edits.changed.len() * 48));
                 let put_together =
                     edits.changed.iter().zip(edits.values.chunks(48)).map(|((original, site), values)| {
@@ -241,7 +242,7 @@ mod tests {
                         edits.places[*site].iter().zip(values).for_each(|(place, value)| image.values[*place] = *value);
                         Input::Image(image)
                     });
-                assert_eq!(put_together.collect::<Vec<_>>(), Touched(&batches).made(at), "{text}");
+                assert_eq!(put_together.collect::<Vec<_>>(), batches.made(at), "{text}");
             }
         }
         let whole = &NudgeRequest::parse("pixel-noise").unwrap().settings()[0];
