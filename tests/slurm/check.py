@@ -105,11 +105,13 @@ def status():
 
 
 def numbers(out):
-    """Every byte of every run but times: by run, its files."""
+    """Every byte of every run but times, and digests, which are of times as well: by run, its files."""
     found = {}
     for path in sorted((ROOT / out / "runs").iterdir()):
         summary = json.loads((path / "summary.json").read_text())
         summary.pop("seconds")
+        for digest in ["metrics_digest", "summary_digest"]:
+            summary["files"].pop(digest)
         lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
         for line in lines:
             line.pop("seconds", None)

@@ -104,6 +104,9 @@ fn typed(key: &str, word: &str) -> Result<Value> {
         let word = pudica_boolean::shortened(word, 40);
         return Err(Error::setting(key, format!("{word} is too large: whole numbers go up to {}", u64::MAX)));
     }
+    if let Ok(negative) = word.parse::<i64>() {
+        return Ok(negative.into());
+    }
     Ok(match word.parse::<f64>() {
         Ok(real) if real.is_finite() => real.into(),
         _ => word.parse::<bool>().map(Value::from).unwrap_or_else(|_| word.into()),

@@ -31,7 +31,7 @@ pub struct Files {
     /// Digest of `weights.safetensors`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub weights_digest: String,
-    /// Digest of `summary.json` itself, with [`UNSEALED`] in this place.
+    /// Digest of `summary.json` itself, with `UNSEALED` in this place.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary_digest: String,
 }

@@ -145,7 +145,7 @@ mod tests {
         let found = measure(&[0.1, 1e-6], 30).unwrap();
         assert!(found.boolean && found.bound == 1.0 && found.wide_enough);
         assert!(found.measured[0].output_shift.mean > 0.1 && found.measured[1].output_shift.mean < 1e-4);
-        assert!(measure(&[-0.1], 30).unwrap_err().to_string().contains("positive number"));
+        assert!(measure(&[-0.1], 30).unwrap_err().to_string().contains("must be above 0"));
         assert!(measure(&[0.1], 1).unwrap_err().to_string().contains("at least 2"));
     }
 }

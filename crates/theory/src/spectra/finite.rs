@@ -349,6 +349,6 @@ mod tests {
             finite_spectrum(&architecture, size, 0).unwrap_err().to_string()
         };
         assert!(refused("relu", 13, size).contains("to 12"));
-        assert!(refused("lstm", 12, Size { width: 4096, heads: 1 }).contains("lower --width"));
+        assert!(refused("lstm", 12, Size { width: 4096, heads: 1 }).contains("lower the width"));
     }
 }
