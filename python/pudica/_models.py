@@ -197,7 +197,7 @@ class Module(Adapter):
         self.model.eval()
         # Once 32 MB were given back, glibc keeps what tensors of a few MB each give back instead of asking the system for it again: a third of the
         # time of a small ResNet. It stays so, as in any process that had an array of that size. The memory is never touched.
-        self.torch.empty(8_000_000)
+        self.torch.empty(32_000_000, dtype=self.torch.uint8, device="cpu")
         try:
             yield
         finally:
