@@ -1,5 +1,6 @@
 //! Batches as Python takes them: an array [batch, ...] of float32 (tokens: int64), or a list of texts.
 
+use std::borrow::Borrow;
 use std::sync::Mutex;
 
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -20,15 +21,20 @@ pub enum Batch {
 
 impl Batch {
     /// Lays inputs out, in a room of their shape where one is free.
-    pub fn of(inputs: &[Input], normalisation: Option<&Normalisation>, signs: bool, rooms: Option<&Rooms>) -> Self {
-        let Some(first) = inputs.first() else { return Self::Texts(Vec::new()) };
+    pub fn of<I: Borrow<Input>>(
+        inputs: &[I],
+        normalisation: Option<&Normalisation>,
+        signs: bool,
+        rooms: Option<&Rooms>,
+    ) -> Self {
+        let Some(first) = inputs.first().map(I::borrow) else { return Self::Texts(Vec::new()) };
         let shape: Vec<usize> = std::iter::once(inputs.len()).chain(first.shape()).collect();
         match first {
             Input::Image(_) | Input::Row(_) | Input::Bits(_) => {
                 let fill = |values: &mut [f32]| {
                     let each = values.len() / inputs.len();
                     inputs.iter().zip(values.chunks_mut(each.max(1))).for_each(|(input, place)| {
-                        put(input, normalisation, signs, place);
+                        put(input.borrow(), normalisation, signs, place);
                     });
                 };
                 match rooms.and_then(|rooms| rooms.take(&shape)) {
@@ -48,18 +54,18 @@ impl Batch {
                     Input::Tokens(sequence) => sequence.ids.clone(),
                     _ => Vec::new(),
                 };
-                Self::Ids(shape, inputs.iter().flat_map(ids).map(i64::from).collect())
+                Self::Ids(shape, inputs.iter().map(I::borrow).flat_map(ids).map(i64::from).collect())
             }
             Input::Text(_, None) => {
                 let text = |input: &Input| if let Input::Text(text, _) = input { text.clone() } else { String::new() };
-                Self::Texts(inputs.iter().map(text).collect())
+                Self::Texts(inputs.iter().map(I::borrow).map(text).collect())
             }
             Input::Text(..) => {
                 let pair = |input: &Input| match input {
                     Input::Text(one, other) => (one.clone(), other.clone().unwrap_or_default()),
                     _ => Default::default(),
                 };
-                Self::Pairs(inputs.iter().map(pair).collect())
+                Self::Pairs(inputs.iter().map(I::borrow).map(pair).collect())
             }
         }
     }

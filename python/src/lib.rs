@@ -3,6 +3,7 @@
 
 mod batch;
 mod boolean;
+mod edits;
 mod errors;
 mod measure;
 mod model;

@@ -1,5 +1,6 @@
 //! A Python callable as a model: asked from the thread that called, with the interpreter held only then. Batches are made and laid out on
-//! another thread meanwhile, and a GPU has the next one before the answer to the last is looked at.
+//! another thread meanwhile, and a GPU has the next one before the answer to the last is looked at. An adapter that can put inputs together
+//! itself is told only what differs.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -7,11 +8,14 @@ use std::sync::{Arc, Mutex};
 use numpy::PyReadonlyArray2;
 use pudica_lab::Stop;
 use pudica_measure::InputSet;
-use pudica_model::{About, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Scores, Takes, make_ahead};
+use pudica_model::{
+    About, Batches, Input, Model, ModelError, ModelResult, Normalisation, Outputs, Scores, Takes, make_ahead,
+};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, Room, Rooms};
+use crate::edits::{Packed, Sent};
 use crate::errors::{located, measure_error, value_error};
 
 /// The first exception that Python raised while Rust was asking.
@@ -39,24 +43,25 @@ pub struct PythonModel {
     signs: bool,
     /// Whether it computes elsewhere, so that it can be asked before the last answer is there.
     asynchronous: bool,
+    /// Whether it puts changed inputs together itself.
+    assembles: bool,
+    /// The first inputs and their scores, which told how many classes there are, until they are asked for.
+    first: Option<(Vec<Input>, Scores)>,
     /// Where batches for such a device are laid out.
     rooms: Rooms,
     raised: Raised,
     stop: Stop,
 }
 
-/// A batch before Python sees it: its inputs, and those that are alike laid out as one array each.
-struct Made {
-    inputs: Vec<Input>,
-    parts: Vec<(Range<usize>, Batch)>,
+/// A batch before Python sees it.
+enum Made {
+    /// Inputs that are alike laid out as one array each.
+    Whole(Vec<(Range<usize>, Batch)>),
+    /// What differs from others.
+    Edited(Packed),
 }
 
-/// A batch that Python was asked about.
-struct Begun {
-    inputs: Vec<Input>,
-    parts: Vec<Part>,
-}
-
+/// A part of a batch that Python was asked about.
 struct Part {
     range: Range<usize>,
     room: Option<Room>,
@@ -96,20 +101,26 @@ impl PythonModel {
             normalisation,
             signs: adapter.getattr("signs")?.extract()?,
             asynchronous: adapter.getattr("asynchronous")?.extract()?,
+            assembles: adapter.getattr("assembles")?.extract()?,
+            first: None,
             rooms: Rooms::default(),
             raised: raised.clone(),
             stop: stop.clone(),
         };
-        let count = inputs.about().count.min(2);
+        let count = inputs.about().count.min(model.batch);
         let first = (0..count).map(|index| inputs.read(index).map(|labelled| labelled.input));
-        let first: Vec<Input> = first.collect::<Result<_, _>>().map_err(|error| measure_error(&error))?;
-        let alike = first.chunk_by(Input::is_alike).next().unwrap_or(&[]);
+        let mut first: Vec<Input> = first.collect::<Result<_, _>>().map_err(|error| measure_error(&error))?;
+        let alike = first.chunk_by(Input::is_alike).next().map_or(0, <[Input]>::len);
+        let is_whole = alike == first.len();
+        first.truncate(alike);
         let py = adapter.py();
-        let begun = model.asked(py, alike).map_err(|error| {
-            let (at, problem) = model.blamed(py, &error, alike);
+        let begun = model.asked(py, &first).map_err(|error| {
+            let (at, problem) = model.blamed(py, &error, &first);
             located(py, error, Some(format!("{problem} (at the untouched input {at})")), Some(at))
         })?;
-        model.about.classes = model.finish(&begun, alike.len())?.classes;
+        let scores = model.finish(&begun, alike)?;
+        model.about.classes = scores.classes;
+        model.first = is_whole.then_some((first, scores));
         if !model.about.class_names.is_empty() && model.about.class_names.len() != model.about.classes {
             let (names, classes) = (model.about.class_names.len(), model.about.classes);
             return Err(value_error(format!("{}: {names} class names for {classes} scores", model.about.name)));
@@ -132,7 +143,7 @@ impl PythonModel {
     }
 
     /// Lays a batch out, without the interpreter.
-    fn made(&self, inputs: Vec<Input>) -> Made {
+    fn made(&self, inputs: &[Input]) -> Made {
         let mut parts = Vec::new();
         let mut before = 0;
         for part in inputs.chunk_by(Input::is_alike).flat_map(|alike| alike.chunks(self.batch)) {
@@ -140,12 +151,22 @@ impl PythonModel {
             parts.push((before..before + part.len(), batch));
             before += part.len();
         }
-        Made { inputs, parts }
+        Made::Whole(parts)
     }
 
     /// Asks about a batch; what it answers may not be there yet.
-    fn begin(&self, made: Made) -> Begun {
-        let Made { inputs, parts } = made;
+    fn begin(&self, made: Made) -> Vec<Part> {
+        let parts = match made {
+            Made::Whole(parts) => parts,
+            Made::Edited(packed) => {
+                let range = 0..packed.rows;
+                let begun = Python::attach(|py| {
+                    py.check_signals()?;
+                    Ok(packed.begin(self.adapter.bind(py))?.unbind())
+                });
+                return vec![Part { range, room: None, begun }];
+            }
+        };
         let begin = |py: Python<'_>, batch: Batch| {
             py.check_signals()?;
             let adapter = self.adapter.bind(py);
@@ -169,18 +190,17 @@ impl PythonModel {
                 }
             }
         });
-        Begun { inputs, parts: asked }
+        asked
     }
 
-    /// What it answered.
-    fn end(&self, begun: Begun) -> ModelResult<Scores> {
-        let Begun { inputs, parts } = begun;
+    /// What it answered; `inputs` tells what it was asked about, should that have failed.
+    fn end(&self, parts: Vec<Part>, inputs: impl Fn() -> Vec<Input>) -> ModelResult<Scores> {
         let classes = self.about.classes;
-        let mut values = Vec::with_capacity(inputs.len() * classes);
+        let mut values = Vec::new();
         for Part { range, room, begun } in parts {
             let scores = Python::attach(|py| {
                 let found = begun.and_then(|begun| self.finish(begun.bind(py), range.len()));
-                found.map_err(|error| self.failed(py, error, &inputs[range.clone()], range.start))
+                found.map_err(|error| self.failed(py, error, &inputs()[range.clone()], range.start))
             })?;
             self.rooms.give_back(room);
             if scores.classes != classes {
@@ -234,28 +254,29 @@ impl Model for PythonModel {
     }
 
     fn scores(&mut self, inputs: &[Input]) -> ModelResult<Scores> {
-        self.end(self.begin(self.made(inputs.to_vec())))
+        match self.first.take() {
+            Some((first, scores)) if first == inputs => Ok(scores),
+            _ => self.end(self.begin(self.made(inputs)), || inputs.to_vec()),
+        }
     }
 
-    fn scores_in_turn(
-        &mut self,
-        batches: usize,
-        make: &(dyn Fn(usize) -> Vec<Input> + Sync),
-        take: &mut dyn FnMut(ModelResult<Scores>) -> bool,
-    ) {
-        let (model, mut last, mut goes_on) = (&*self, None, true);
-        make_ahead(
-            batches,
-            |at| model.made(make(at)),
-            |made| {
-                let begun = Some(model.begin(made));
-                let due = if model.asynchronous { std::mem::replace(&mut last, begun) } else { begun };
-                goes_on = due.is_none_or(|due| take(model.end(due)));
-                goes_on
-            },
-        );
+    fn scores_in_turn(&mut self, batches: &dyn Batches, take: &mut dyn FnMut(ModelResult<Scores>) -> bool) {
+        let (model, sent) = (&*self, Sent::default());
+        let edited = |at: usize| {
+            let edits = if model.assembles { batches.edits(at) } else { None };
+            Packed::of(&edits?, model.normalisation.as_ref(), &sent).map(Made::Edited)
+        };
+        let make = |at: usize| (at, edited(at).unwrap_or_else(|| model.made(&batches.made(at))));
+        let mut end = |(at, parts)| take(model.end(parts, || batches.made(at)));
+        let (mut last, mut goes_on) = (None, true);
+        make_ahead(batches.count(), make, |(at, made)| {
+            let begun = Some((at, model.begin(made)));
+            let due = if model.asynchronous { std::mem::replace(&mut last, begun) } else { begun };
+            goes_on = due.is_none_or(&mut end);
+            goes_on
+        });
         if let Some(last) = last.filter(|_| goes_on) {
-            take(model.end(last));
+            end(last);
         }
     }
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pudica as pu
+from pudica._models import Module
 
 ROWS = np.random.default_rng(0).normal(size=(300, 4)).astype(np.float32)
 IMAGES = np.random.default_rng(1).random(size=(12, 3, 16, 16)).astype(np.float32)
@@ -105,6 +106,59 @@ class TestTorch:
         by_hand = torch.stack(shifts).mean(0)
         # Both average over 640 draws per image, whose own error is far below that over images.
         assert float(by_hand.mean()) == pytest.approx(r.mean, rel=0.03)
+
+    @pytest.mark.parametrize("nudge", [pu.PatchNoise(size=4, variance=1.0, draws=3), pu.PatchReplace(size=8, draws=2)])
+    @pytest.mark.parametrize("normalise", [None, "imagenet"])
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    def test_only_what_differs_is_handed_over_and_the_model_sees_the_same_to_the_bit(self, torch, monkeypatch, nudge, normalise, asynchronous):
+        net = self.net(torch).eval()
+        seen = []
+        net.register_forward_pre_hook(lambda _, given: seen.append(given[0].clone()))
+        # As on a GPU: each answer is looked at after the next batch was begun.
+        monkeypatch.setattr(Module, "asynchronous", property(lambda _: asynchronous, lambda *_: None))
+        handed = []
+        sent = Module.sent
+        monkeypatch.setattr(Module, "sent", lambda self, array: handed.append(array) or sent(self, array))
+        # 40 inputs of 16 patches: several chunks of work, in batches of which the last is smaller.
+        images = np.random.default_rng(2).random(size=(40, 3, 16, 16)).astype(np.float32)
+
+        def measured(assembles):
+            seen.clear(), handed.clear()
+            monkeypatch.setattr(Module, "assembles", property(lambda _: assembles, lambda *_: None))
+            r = pu.measure(net, images, nudge=nudge, response=["label", "l2"], normalise=normalise, batch=26)
+            return r, list(seen), list(handed)
+
+        (whole, batches, _), (r, again, arrays) = measured(False), measured(True)
+        assert len(batches) > 10 and len(batches) == len(again)
+        assert all(torch.equal(one, other) for one, other in zip(batches, again))
+        assert r.summary["results"] == whole.summary["results"] and r.details == whole.details and r.mean > 0
+        assert (r.by_input == whole.by_input).all()
+        # Two numbers and the patch of each, four bytes each, and every image once more than untouched.
+        patches = [array for array in arrays if array.dtype == np.int32]
+        side = int(str(nudge).split("size=")[1].split(",")[0])
+        assert sum(array.nbytes for array in patches) == 4 * (2 + 3 * side**2) * r.results[0].evaluations
+        assert sum(array.nbytes for array in arrays if array.dtype == np.float32) == 2 * images.nbytes
+
+    def test_inputs_are_put_together_without_a_look_at_their_values(self, torch):
+        # On torch's meta device there are no values: whatever would wait for a GPU raises there.
+        adapter = Module(self.net(torch).eval().to("meta"), "net", "logits", 64, False, "net")
+        adapter.hold(IMAGES, np.zeros((16, 48), dtype=np.int64))
+        answer = adapter.begin_edited(np.zeros(7 * 50, dtype=np.int32), 7)
+        assert answer.is_meta and answer.shape == (7, 5)
+
+    def test_an_exception_at_a_touched_input_names_it(self, torch):
+        net = self.net(torch).eval()
+
+        class Broken(torch.nn.Module):
+            def forward(self, x):
+                seventh = x[:, 0, 15, 15] == float(IMAGES[7, 0, 15, 15])
+                if (seventh & (x[:, 0, 0, 0] != float(IMAGES[7, 0, 0, 0]))).any():
+                    raise KeyError("seven")
+                return net(x)
+
+        with pytest.raises(KeyError) as raised:
+            pu.measure(Broken(), IMAGES, nudge=pu.PatchNoise(size=4, variance=1.0), batch=10)
+        assert raised.value.pudica_input == 7 and "touched input 7" in raised.value.__notes__[0]
 
     def test_tensors_types_and_outputs(self, torch):
         net = self.net(torch).eval()

@@ -43,9 +43,12 @@ def test_its_numbers_are_those_of_batches_moved_by_hand_to_the_bit():
         with torch.no_grad():
             return net(torch.from_numpy(x).cuda()).cpu().numpy()
 
-    r, again = pu.measure(net, IMAGES, **ASKED), pu.measure(by_hand, IMAGES, **ASKED)
-    assert [one["value"] for one in again.summary["results"]] == [one["value"] for one in r.summary["results"]]
-    assert (again.by_input == r.by_input).all() and (again.by_site == r.by_site).all() and r.mean > 0
+    # Patches are put together on the GPU, by hand they come from here; all pixels travel either way.
+    for nudge in (ASKED["nudge"], pu.PatchReplace(size=8, draws=2), pu.PixelNoise(variance=1.0, draws=3)):
+        asked = {**ASKED, "nudge": nudge, "normalise": "imagenet"}
+        r, again = pu.measure(net, IMAGES, **asked), pu.measure(by_hand, IMAGES, **asked)
+        assert [one["value"] for one in again.summary["results"]] == [one["value"] for one in r.summary["results"]]
+        assert (again.by_input == r.by_input).all() and (again.by_site == r.by_site).all() and r.mean > 0
 
 
 def test_half_precision_is_the_modules_own():

@@ -22,6 +22,10 @@ pub fn write_atomically_if(
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     last_look: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
+    if !LASTING.get() {
+        last_look()?;
+        return flushed(File::create(path)?, write).map(drop);
+    }
     let old = match fs::metadata(path) {
         Ok(old) if !old.is_file() => return flushed(File::create(path)?, write).map(drop),
         Ok(old) => Some(old.permissions()),
@@ -40,9 +44,7 @@ pub fn write_atomically_if(
             file.set_permissions(permissions)?;
         }
         let file = flushed(file, write)?; // held until it is renamed: its lock goes with it
-        if LASTING.get() {
-            file.sync_all()?;
-        }
+        file.sync_all()?;
         last_look()?;
         fs::rename(&scratch, &path)
     };
@@ -51,9 +53,7 @@ pub fn write_atomically_if(
     })?;
     // The rename itself reaches the disk with the folder. Not every filesystem can sync one; losing the name is then the same as not
     // having written yet.
-    if LASTING.get()
-        && let Ok(folder) = File::open(folder)
-    {
+    if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
     Ok(())
@@ -63,7 +63,8 @@ thread_local! {
     static LASTING: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is not synced, which takes milliseconds per file.
+/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is written plainly, neither synced nor renamed, which
+/// takes milliseconds per file.
 pub fn without_syncing<T>(work: impl FnOnce() -> T) -> T {
     /// Also where `work` panics.
     struct Again(bool);
@@ -196,6 +197,18 @@ mod tests {
 
     fn put(path: &Path, text: &str) -> io::Result<()> {
         write_atomically(path, |file| file.write_all(text.as_bytes()))
+    }
+
+    #[test]
+    fn files_that_do_not_last_are_written_plainly() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("short-lived.txt");
+        without_syncing(|| put(&path, "first, and longer").and_then(|()| put(&path, "second"))).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        let refused = without_syncing(|| write_atomically_if(&path, |_| Ok(()), || Err(io::Error::other("not now"))));
+        assert_eq!(refused.unwrap_err().to_string(), "not now");
+        assert_eq!((fs::read_to_string(&path).unwrap(), names(folder.path()).len()), ("second".into(), 1));
+        assert!(LASTING.get(), "only meanwhile");
     }
 
     #[test]

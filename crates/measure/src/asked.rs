@@ -1,10 +1,11 @@
 //! A model that is asked about inputs: its clean answers are computed once, all others are counted.
 
 use pudica_lab::Stop;
-use pudica_model::{Input, Model, ModelError, ModelResult, Outputs, Scores};
-use pudica_probe::{Nudge, Subject, Take, Touch, Touches};
+use pudica_model::{Batches, Edits, Input, Model, ModelError, ModelResult, Outputs, Scores};
+use pudica_probe::{Subject, Take, Touch, Touches};
+use rayon::prelude::*;
 
-use crate::nudges::Case;
+use crate::nudges::{Case, CaseNudge};
 use crate::responses::Answer;
 use crate::{InputSet, MeasureError, MeasureResult};
 
@@ -91,7 +92,6 @@ impl Whose {
 
 /// These inputs, read.
 pub fn cases(inputs: &InputSet, range: std::ops::Range<usize>) -> MeasureResult<Vec<Case>> {
-    use rayon::prelude::*;
     let read = |index: usize| {
         let labelled = inputs.read(index)?;
         Ok(Case { index, input: labelled.input, label: labelled.label, touched: false })
@@ -112,7 +112,46 @@ pub fn clean(model: &mut dyn Model, inputs: &InputSet, stop: &Stop, tick: &dyn F
     Ok(all)
 }
 
-impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
+/// Batches of touched cases.
+struct Touched<'a>(&'a [Touches<'a, Case, dyn CaseNudge>]);
+
+/// Values from which on it pays to draw them on several cores.
+const MANY: usize = 1 << 16;
+
+impl Batches for Touched<'_> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn made(&self, at: usize) -> Vec<Input> {
+        self.0[at].made().into_iter().map(|case| case.input).collect()
+    }
+
+    fn edits(&self, at: usize) -> Option<Edits<'_>> {
+        let batch = &self.0[at];
+        let edit = batch.nudge.as_edit()?;
+        let (places, originals) = (edit.places(), batch.inputs.iter().map(|case| &case.input).collect());
+        let images = batch.inputs.iter().map(|case| match &case.input {
+            Input::Image(image) => Some(&image.values[..]),
+            _ => None,
+        });
+        let images: Vec<&[f32]> = images.collect::<Option<_>>()?;
+        let each = places.first().map(Vec::len).filter(|each| *each > 0)?;
+        let mut values = vec![0.0; each * batch.touches.len()];
+        let change = |(touch, changed): (&Touch, &mut [f32])| {
+            let mut noise = batch.nudge.stream(&batch.name(touch));
+            edit.change(images[touch.input], touch.site, &mut noise, changed);
+        };
+        match values.len() < MANY {
+            true => batch.touches.iter().zip(values.chunks_mut(each)).for_each(change),
+            false => batch.touches.par_iter().zip(values.par_chunks_mut(each)).for_each(change),
+        }
+        let changed = batch.touches.iter().map(|touch| (touch.input, touch.site)).collect();
+        Some(Edits { group: batch.before, originals, places, changed, values })
+    }
+}
+
+impl Subject<Case, dyn CaseNudge> for Asked<'_> {
     type Out = Answer;
     type Error = MeasureError;
 
@@ -126,16 +165,15 @@ impl<N: Nudge<Case> + ?Sized> Subject<Case, N> for Asked<'_> {
 
     fn answer_in_turn(
         &mut self,
-        batches: &[Touches<Case, N>],
-        take: &mut Take<Case, N, Answer, MeasureError>,
+        batches: &[Touches<Case, dyn CaseNudge>],
+        take: &mut Take<Case, dyn CaseNudge, Answer, MeasureError>,
     ) -> MeasureResult<()> {
         self.stop.check()?;
         let whose = Whose::of(self.model);
         let Self { model, evaluations, stop, tick, .. } = self;
-        let make = |at: usize| batches[at].made().into_iter().map(|case| case.input).collect();
         let mut done = 0;
         let mut taken = Ok(());
-        model.scores_in_turn(batches.len(), &make, &mut |scores| {
+        model.scores_in_turn(&Touched(batches), &mut |scores| {
             let touches = &batches[done];
             let of = |touch: &Touch| {
                 let case = &touches.inputs[touch.input];
@@ -167,4 +205,47 @@ impl Asked<'_> {
 fn count(evaluations: &mut u64, tick: &dyn Fn(u64), more: usize) {
     *evaluations += more as u64;
     tick(more as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use pudica_boolean::npy::Type;
+    use pudica_model::Takes;
+
+    use super::*;
+    use crate::nudges::{Material, NudgeRequest};
+    use crate::{Held, InputsRequest};
+
+    #[test]
+    fn images_put_together_from_what_differs_are_those_that_are_made_to_the_bit() {
+        let values = (0..4 * 3 * 8 * 12).flat_map(|at| (at as f32).sin().to_le_bytes()).collect();
+        let held = Held::Array { dtype: Type::F32, shape: vec![4, 3, 8, 12], bytes: values };
+        let takes = Takes::Images { channels: None, height: None, width: None };
+        let inputs = InputSet::of(held, None, &InputsRequest::default(), &takes).unwrap();
+        let channel_std = vec![0.3, 1.0, 2.0];
+        let material = Material { inputs: &inputs, channel_std, vocabulary: None, embedding_width: None, data: None };
+        let group = cases(&inputs, 1..4).unwrap();
+        let touches: Vec<Touch> =
+            (0..18).map(|at| Touch { input: at % 3, site: at % 6, draw: at }).filter(|touch| touch.draw != 7).collect();
+        for text in ["patch-noise:size=4,variance=2", "patch-replace:size=4"] {
+            let setting = &NudgeRequest::parse(text).unwrap().settings()[0];
+            let nudge = setting.touching(&material).unwrap().unwrap().nudge;
+            let of = |touches| Touches { inputs: &group, before: 1, nudge: &*nudge, touches, seed: 3, purpose: text };
+            let batches: Vec<_> = touches.chunks(10).map(of).collect();
+            let batches = Touched(&batches);
+            for at in 0..2 {
+                let edits = batches.edits(at).unwrap();
+                assert_eq!((edits.group, edits.values.len()), (1, edits.changed.len() * 48));
+                let put_together =
+                    edits.changed.iter().zip(edits.values.chunks(48)).map(|((original, site), values)| {
+                        let Input::Image(mut image) = edits.originals[*original].clone() else { panic!("no image") };
+                        edits.places[*site].iter().zip(values).for_each(|(place, value)| image.values[*place] = *value);
+                        Input::Image(image)
+                    });
+                assert_eq!(put_together.collect::<Vec<_>>(), batches.made(at), "{text}");
+            }
+        }
+        let whole = &NudgeRequest::parse("pixel-noise").unwrap().settings()[0];
+        assert!(whole.touching(&material).unwrap().unwrap().nudge.as_edit().is_none());
+    }
 }

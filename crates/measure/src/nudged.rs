@@ -1,7 +1,7 @@
 //! Nudges of inputs: every input at every site, chunk after chunk, until there are enough.
 
 use pudica_model::Input;
-use pudica_probe::{Budget, InputKind, Looks, Precision, Sequence, cautious, respond};
+use pudica_probe::{Budget, InputKind, Looks, Precision, Profile, Sequence, cautious, respond_in_parts};
 use pudica_statistics::{Estimate, Moments};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,12 @@ pub struct ChunkResponse {
 /// Evaluations after which the work done is saved, about.
 const EVALUATIONS_PER_CHUNK: u64 = 1024;
 
+/// Evaluations between which a model is never waited for, about: a GPU that is must be filled again.
+const EVALUATIONS_IN_ONE_GO: u64 = 16 * EVALUATIONS_PER_CHUNK;
+
+/// Values of inputs that are held for that, about: 64 MiB.
+const VALUES_IN_ONE_GO: usize = 1 << 24;
+
 /// All of one response: for each input its total over sites, and its number of sites.
 pub fn totals(chunks: &[Chunk], response: usize) -> Vec<(f64, f64)> {
     let of_chunk = |chunk: &Chunk| {
@@ -106,6 +112,7 @@ pub fn measure(
     let Asking { inputs, setting, responses, seed, enough } = *asking;
     let (count, purpose) = (inputs.about().count, setting.identity());
     let compared: Vec<&dyn pudica_probe::Response<_>> = responses.iter().map(|response| response as _).collect();
+    let input_size: usize = inputs.about().shape.iter().product();
     let mut looks = Looks::default();
     // How often the model is asked about one input: inputs may differ, the first one tells well enough.
     let first = prepared(asked, setting, cases(inputs, 0..1)?)?;
@@ -118,24 +125,45 @@ pub fn measure(
         if done >= count || is_paid || (looks.is_due(done) && is_precise(&file.parts, responses, &enough)) {
             return Ok(());
         }
-        let chunk_size = (EVALUATIONS_PER_CHUNK / per_input).min(256).min(affordable).max(1) as usize;
-        let cases = prepared(asked, setting, cases(inputs, done..(done + chunk_size).min(count))?)?;
-        let before = asked.evaluations;
+        // As many chunks in one go as fit, up to where the next look is due.
+        let (mut chunks, mut taken, mut asks) = (Vec::new(), done, 0);
+        loop {
+            let affordable = enough.budget.map_or(u64::MAX, |budget| budget.saturating_sub(spent + asks) / per_input);
+            let is_over = taken >= count || affordable == 0 || asks >= EVALUATIONS_IN_ONE_GO;
+            let is_large = (taken - done) * input_size >= VALUES_IN_ONE_GO;
+            let is_due = enough.precision.is_some() && looks.would_be_due(taken);
+            if !chunks.is_empty() && (is_over || is_large || is_due) {
+                break;
+            }
+            let size = (EVALUATIONS_PER_CHUNK / per_input).min(256).min(affordable).max(1) as usize;
+            let cases = prepared(asked, setting, cases(inputs, taken..(taken + size).min(count))?)?;
+            taken += cases.len();
+            asks += cases.iter().map(|case| touching.nudge.sites(case) * touching.draws).sum::<usize>() as u64;
+            chunks.push(cases);
+        }
         let budget = Budget { before: done, ..Budget::new(touching.draws, asked.model.batch(), seed, &purpose) };
-        let profiles = respond(asked, cases, touching.nudge.as_ref(), &compared, &budget)?;
-        let first = &profiles[0];
-        let of_profile = |profile: &pudica_probe::Profile| ChunkResponse {
-            totals: profile.by_input.clone(),
-            by_site: by_site(&profile.by_input_and_site),
-        };
-        let part = Chunk {
-            first: done,
-            sites: first.sites.clone(),
-            evaluations: asked.evaluations - before,
-            responses: profiles.iter().map(of_profile).collect(),
-            map: first.by_input_and_site.iter().map(|sites| sites.iter().map(|mean| *mean as f32).collect()).collect(),
-        };
-        file.push(part)?;
+        let mut first = done;
+        respond_in_parts(asked, &chunks, touching.nudge.as_ref(), &compared, &budget, &mut |profiles| {
+            let chunk = chunk(first, touching.draws, &profiles);
+            first += chunk.sites.len();
+            file.push(chunk)
+        })?;
+    }
+}
+
+/// What was found at inputs from the `first` on.
+fn chunk(first: usize, draws: usize, profiles: &[Profile]) -> Chunk {
+    let of_profile = |profile: &Profile| ChunkResponse {
+        totals: profile.by_input.clone(),
+        by_site: by_site(&profile.by_input_and_site),
+    };
+    let (sites, maps) = (profiles[0].sites.clone(), &profiles[0].by_input_and_site);
+    Chunk {
+        first,
+        evaluations: (sites.iter().sum::<usize>() * draws) as u64,
+        sites,
+        responses: profiles.iter().map(of_profile).collect(),
+        map: maps.iter().map(|sites| sites.iter().map(|mean| *mean as f32).collect()).collect(),
     }
 }
 

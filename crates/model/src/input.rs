@@ -145,4 +145,10 @@ impl Normalisation {
         }
         normalised
     }
+
+    /// One value of a channel as the network sees it.
+    pub fn apply_to(&self, channel: usize, value: f32) -> f32 {
+        let (mean, std) = self.of_channel(channel);
+        (value - mean) / std
+    }
 }

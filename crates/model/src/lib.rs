@@ -3,6 +3,7 @@
 //! [`open`] finds the door by what lies at a path: an ONNX file, a PyTorch checkpoint, a Hugging Face folder; or it starts a program.
 //! Networks of our own that somebody trained with `pudica run` come through `pudica_measure`, which knows run folders.
 
+mod batches;
 mod checkpoint;
 mod error;
 mod hugging_face;
@@ -12,6 +13,7 @@ pub mod onnx;
 mod program;
 mod request;
 
+pub use batches::{Batches, Edits, make_ahead};
 pub use error::{ModelError, ModelResult};
 pub use input::{Image, Input, Normalisation, Takes};
 pub use request::{Choices, ModelRequest, Outputs, Runtime, Source, pairs};
@@ -80,14 +82,9 @@ pub trait Model: Send {
     /// The scores of these inputs, one row for each, in order.
     fn scores(&mut self, inputs: &[Input]) -> ModelResult<Scores>;
 
-    /// The scores of so many batches, each made by `make` and given to `take`, in order, until that says `false`.
-    fn scores_in_turn(
-        &mut self,
-        batches: usize,
-        make: &(dyn Fn(usize) -> Vec<Input> + Sync),
-        take: &mut dyn FnMut(ModelResult<Scores>) -> bool,
-    ) {
-        make_ahead(batches, make, |inputs| take(self.scores(&inputs)));
+    /// The scores of batches, each given to `take`, in order, until that says `false`.
+    fn scores_in_turn(&mut self, batches: &dyn Batches, take: &mut dyn FnMut(ModelResult<Scores>) -> bool) {
+        make_ahead(batches.count(), |at| batches.made(at), |inputs| take(self.scores(&inputs)));
     }
 
     /// Inputs to give it at a time.
@@ -136,20 +133,6 @@ pub trait Model: Send {
     }
 }
 
-/// Makes `count` things on a thread of its own, always one ahead of this thread, which takes them in order until it says `false`.
-pub fn make_ahead<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync, mut take: impl FnMut(T) -> bool) {
-    if count < 2 {
-        (0..count).map(make).all(take);
-        return;
-    }
-    let make = &make;
-    std::thread::scope(|scope| {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(0);
-        scope.spawn(move || (0..count).map(make).all(|made| sender.send(made).is_ok()));
-        receiver.into_iter().all(&mut take)
-    });
-}
-
 /// Opens what a request names.
 pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
     match &request.source {
@@ -176,36 +159,4 @@ fn unknown(path: &std::path::Path) -> ModelError {
         }
     };
     ModelError::file(path, problem)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::make_ahead;
-
-    #[test]
-    fn things_made_ahead_come_in_order_and_end_where_the_taker_does() {
-        for count in [0, 1, 2, 50] {
-            let mut taken = Vec::new();
-            make_ahead(
-                count,
-                |at| at,
-                |made| {
-                    taken.push(made);
-                    true
-                },
-            );
-            assert_eq!(taken, (0..count).collect::<Vec<_>>());
-        }
-        let made = AtomicUsize::new(0);
-        let mut taken = 0;
-        let make = |_| made.fetch_add(1, Ordering::Relaxed);
-        make_ahead(1000, make, |_| {
-            taken += 1;
-            taken < 3
-        });
-        assert_eq!(taken, 3);
-        assert!(made.into_inner() <= 5, "no more is made than somebody may take");
-    }
 }

@@ -40,6 +40,7 @@ mod exact;
 #[cfg(feature = "networks")]
 mod networks;
 mod nudge;
+mod parts;
 mod respond;
 mod response;
 mod subject;
@@ -49,6 +50,7 @@ pub use exact::{Cut, LARGEST_EXACT, NetworkSensitivity, OutputSpread};
 #[cfg(feature = "networks")]
 pub use networks::*;
 pub use nudge::*;
+pub use parts::respond_in_parts;
 pub use pudica_statistics::{Estimate, Moments, Precision};
 pub use respond::{Budget, Looks, Profile, cautious, respond};
 pub use response::{Crosses, LabelDiffers, RESPONSES, Response, ResponseEntry, SignDiffers, SquaredShift};

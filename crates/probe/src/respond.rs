@@ -1,5 +1,7 @@
 //! The one loop behind every sensitivity: nudge, compare, aggregate.
 
+use std::ops::Range;
+
 use pudica_statistics::{Estimate, Moments, Precision};
 
 use crate::{Nudge, ProbeError, Response, Subject, Touch, Touches};
@@ -106,21 +108,12 @@ pub fn respond<In: Send + Sync, N: Nudge<In> + ?Sized, S: Subject<In, N>>(
         let mut draws = Looks::default();
         while draws.made < budget.draws {
             let next = if alone { draws.next().min(budget.draws) } else { budget.draws };
-            let touches: Vec<Touch> = (0..group.len())
-                .flat_map(|input| (0..sites[input]).map(move |site| (input, site)))
-                .flat_map(|(input, site)| (draws.made..next).map(move |draw| Touch { input, site, draw }))
-                .collect();
+            let touches = every_touch(&sites, draws.made..next);
             let (seed, purpose, before_all) = (budget.seed, budget.purpose, budget.before + seen);
             let of = |touches| Touches { inputs: &group, before: before_all, nudge, touches, seed, purpose };
             let batches: Vec<Touches<In, N>> = touches.chunks(batch).map(of).collect();
             subject.answer_in_turn(&batches, &mut |touches, answers| {
-                ProbeError::as_many("touched inputs", touches.touches.len(), answers.len())?;
-                for (touch, after) in touches.touches.iter().zip(&answers) {
-                    for (tally, response) in tallies.iter_mut().zip(responses) {
-                        tally.add(seen, touch, response.compare(&before[touch.input], after));
-                    }
-                }
-                Ok(())
+                Ok(add_all(&mut tallies, responses, seen, touches.touches, &before, &answers)?)
             })?;
             draws.made = next;
             tallies.iter_mut().for_each(|tally| tally.draws = next);
@@ -139,6 +132,32 @@ pub fn respond<In: Send + Sync, N: Nudge<In> + ?Sized, S: Subject<In, N>>(
     }
 }
 
+/// Each of these draws at every site of inputs that have so many.
+pub(crate) fn every_touch(sites: &[usize], draws: Range<usize>) -> Vec<Touch> {
+    (0..sites.len())
+        .flat_map(|input| (0..sites[input]).map(move |site| (input, site)))
+        .flat_map(|(input, site)| draws.clone().map(move |draw| Touch { input, site, draw }))
+        .collect()
+}
+
+/// Takes in the answers to touches of inputs that come after `seen` others, whose answers `before` they are compared with.
+pub(crate) fn add_all<Out>(
+    tallies: &mut [Tally],
+    responses: &[&dyn Response<Out>],
+    seen: usize,
+    touches: &[Touch],
+    before: &[Out],
+    answers: &[Out],
+) -> Result<(), ProbeError> {
+    ProbeError::as_many("touched inputs", touches.len(), answers.len())?;
+    for (touch, after) in touches.iter().zip(answers) {
+        for (tally, response) in tallies.iter_mut().zip(responses) {
+            tally.add(seen, touch, response.compare(&before[touch.input], after));
+        }
+    }
+    Ok(())
+}
+
 /// When to look whether enough has been measured. After every input would be to stop at lucky moments; after each quarter more it is rare enough.
 #[derive(Debug, Default)]
 pub struct Looks {
@@ -154,9 +173,14 @@ impl Looks {
         self.made + (self.made / 4).max(Self::FIRST)
     }
 
-    /// Whether this many are enough for another look.
+    /// Whether another look would be due at this many.
+    pub fn would_be_due(&self, count: usize) -> bool {
+        count >= self.next()
+    }
+
+    /// Whether this many are enough for another look, which is then taken.
     pub fn is_due(&mut self, count: usize) -> bool {
-        let due = count >= self.next();
+        let due = self.would_be_due(count);
         if due {
             self.made = count;
         }
@@ -185,7 +209,7 @@ pub fn cautious(mean: Estimate, most: f64) -> Estimate {
 
 /// Responses being added up.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Tally {
+pub(crate) struct Tally {
     by_site: Vec<Moments>,
     /// For each input, the sum of all its responses.
     sums: Vec<f64>,
@@ -201,7 +225,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn new_inputs(&mut self, sites: &[usize], draws: usize) {
+    /// Of so many draws at every site.
+    pub(crate) fn of_draws(draws: usize) -> Self {
+        Self { draws, ..Self::default() }
+    }
+
+    pub(crate) fn new_inputs(&mut self, sites: &[usize], draws: usize) {
         self.sites.extend_from_slice(sites);
         self.site_sums.extend(sites.iter().map(|sites| vec![0.0; *sites]));
         self.sums.resize(self.sites.len(), 0.0);
@@ -274,7 +303,7 @@ impl Tally {
         self.average(over_inputs, |sum| sum / counts.first().map_or(f64::NAN, |count| *count as f64))
     }
 
-    fn profile(mut self) -> Profile {
+    pub(crate) fn profile(mut self) -> Profile {
         Profile {
             total: self.total(),
             mean: self.mean(),

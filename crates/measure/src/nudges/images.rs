@@ -8,7 +8,7 @@ use pudica_data::corruptions::{Corruption, FrostPictures, corrupt_pixels};
 use pudica_model::{Image, Input};
 use pudica_probe::PatchGrid;
 
-use super::{Material, Setting, Touch, Touching, boxed};
+use super::{Edit, Material, Setting, Touch, Touching, boxed};
 use crate::MeasureResult;
 use crate::results::Sites;
 
@@ -31,7 +31,7 @@ pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touchin
         };
         let grid = PatchGrid::new(shape, side).map_err(|error| setting.refuse(error))?;
         let (rows, columns) = grid.shape();
-        Ok(boxed(Patches { grid, plane: height * width, change }, Sites::Grid { rows, columns }, draws))
+        Ok(boxed(Patches::new(&grid, height * width, change), Sites::Grid { rows, columns }, draws))
     };
     match setting.kind.name {
         "patch-noise" => on_patches(Change::Noise(deviations(setting.positive("variance")?))),
@@ -83,24 +83,49 @@ enum Change {
 }
 
 struct Patches {
-    grid: PatchGrid,
+    /// Where the values of each patch lie.
+    places: Vec<Vec<usize>>,
     /// Values of a channel.
     plane: usize,
     change: Change,
 }
 
+impl Patches {
+    fn new(grid: &PatchGrid, plane: usize, change: Change) -> Self {
+        Self { places: (0..grid.count()).map(|patch| grid.places(patch).collect()).collect(), plane, change }
+    }
+}
+
 impl Touch for Patches {
     fn sites(&self, _: &Input) -> usize {
-        self.grid.count()
+        self.places.len()
     }
 
     fn apply(&self, input: &Input, site: usize, noise: &mut Stream) -> Input {
         map_image(input, |values| {
-            self.grid.change(values, site, |at, value| match &self.change {
-                Change::Noise(deviations) => value + (deviations[at / self.plane] * noise.normal()) as f32,
-                Change::Uniform => noise.uniform_f32(0.0, 1.0),
-            });
+            let mut changed = vec![0.0; self.places[site].len()];
+            self.change(values, site, noise, &mut changed);
+            self.places[site].iter().zip(changed).for_each(|(at, value)| values[*at] = value);
         })
+    }
+
+    fn as_edit(&self) -> Option<&dyn Edit> {
+        Some(self)
+    }
+}
+
+impl Edit for Patches {
+    fn places(&self) -> &[Vec<usize>] {
+        &self.places
+    }
+
+    fn change(&self, image: &[f32], site: usize, noise: &mut Stream, changed: &mut [f32]) {
+        for (at, value) in self.places[site].iter().zip(changed) {
+            *value = match &self.change {
+                Change::Noise(deviations) => image[*at] + (deviations[at / self.plane] * noise.normal()) as f32,
+                Change::Uniform => noise.uniform_f32(0.0, 1.0),
+            };
+        }
     }
 }
 
@@ -171,7 +196,7 @@ mod tests {
     #[test]
     fn noise_is_of_the_channels_deviation_and_stays_in_its_patch() {
         let grid = PatchGrid::new([3, 40, 40], 20).unwrap();
-        let nudge = Patches { grid, plane: 1600, change: Change::Noise(vec![1.0, 0.0, 2.0]) };
+        let nudge = Patches::new(&grid, 1600, Change::Noise(vec![1.0, 0.0, 2.0]));
         let input = Input::Image(Image { shape: [3, 40, 40], values: vec![0.5; 4800] });
         let Input::Image(touched) = nudge.apply(&input, 3, &mut Stream::new(0, "test", 0)) else { panic!() };
         let square = |channel: usize| {

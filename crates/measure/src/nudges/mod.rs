@@ -286,11 +286,26 @@ pub fn default_nudge(kind: InputKind) -> &'static str {
 /// A nudge of inputs at hand, ready for `respond`.
 pub struct Touching {
     /// What it does.
-    pub nudge: Box<dyn Nudge<Case>>,
+    pub nudge: Box<dyn CaseNudge>,
     /// What its sites are.
     pub sites: Sites,
     /// Times each site is touched.
     pub draws: usize,
+}
+
+/// A nudge of cases.
+pub trait CaseNudge: Nudge<Case> {
+    /// The same, where it changes only few values of an input.
+    fn as_edit(&self) -> Option<&dyn Edit>;
+}
+
+/// A nudge that changes few values of an image, at places that are the same for all images.
+pub trait Edit: Sync {
+    /// For each site, where the values lie that a touch changes; as many for all sites.
+    fn places(&self) -> &[Vec<usize>];
+
+    /// The values at the places of a site after a touch, as [`Nudge::apply`] would make them with the same noise.
+    fn change(&self, image: &[f32], site: usize, noise: &mut Stream, changed: &mut [f32]);
 }
 
 /// A nudge of an input, as one of a case.
@@ -300,6 +315,15 @@ struct OfInput<N>(N);
 trait Touch: Send + Sync {
     fn sites(&self, input: &Input) -> usize;
     fn apply(&self, input: &Input, site: usize, noise: &mut Stream) -> Input;
+    fn as_edit(&self) -> Option<&dyn Edit> {
+        None
+    }
+}
+
+impl<N: Touch> CaseNudge for OfInput<N> {
+    fn as_edit(&self) -> Option<&dyn Edit> {
+        self.0.as_edit()
+    }
 }
 
 impl<N: Touch> Nudge<Case> for OfInput<N> {

@@ -42,17 +42,16 @@ impl PatchGrid {
         (0..channels).flat_map(move |channel| (top..top + side).map(move |row| (channel * height + row) * width + left))
     }
 
-    /// Changes every value of one patch; `change` is told where in the image a value lies, and the value.
-    pub fn change(&self, image: &mut [f32], patch: usize, mut change: impl FnMut(usize, f32) -> f32) {
-        for at in self.rows(patch).flat_map(|start| start..start + self.side) {
-            image[at] = change(at, image[at]);
-        }
+    /// Where the values of a patch lie in an image: channel after channel, row after row.
+    pub fn places(&self, patch: usize) -> impl Iterator<Item = usize> {
+        let side = self.side;
+        self.rows(patch).flat_map(move |start| start..start + side)
     }
 
     /// `image` with every value of one patch changed.
     pub(crate) fn changed(&self, image: &[f32], patch: usize, mut change: impl FnMut(f32) -> f32) -> Vec<f32> {
         let mut touched = image.to_vec();
-        self.change(&mut touched, patch, |_, value| change(value));
+        self.places(patch).for_each(|at| touched[at] = change(touched[at]));
         touched
     }
 }
