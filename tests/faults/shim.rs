@@ -135,11 +135,12 @@ fn operate<T: Copy + PartialEq>(path: &str, what: impl FnOnce() -> String, faile
             },
         }
     }
+    // Before it: a process that is stopped just after it has done it must not seem to do it when it wakes up.
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let result = act();
     if result != failed && asked.log.is_some() {
         // SAFETY: a thread's own error number, kept from what logging does.
         let error = unsafe { *__errno_location() };
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         note(&format!("{number} {time:.6} {}\n", what()));
         unsafe { *__errno_location() = error };
     }
