@@ -1,11 +1,13 @@
 """Patch sensitivity of a ResNet in torch: `pudica.measure` beside the loop that one would write by hand. Both touch every patch of 4 x 4 pixels of every
-image with N(0, 1) noise, ask the network in batches of the same size, and count changed labels, with a standard error over images. Prints both times of every
-round, their medians, and the median ratio of loop to pudica (above 1: pudica is faster). On the CPU pudica has glibc keep freed memory, which speeds up the loop that
-follows in the same process just as much; how fast that was before is printed, too."""
+image with N(0, 1) noise, ask the network in batches of the same size, and count changed labels, with a standard error over images. Each has a process of its own,
+as it would have in life, and they take turns. Prints both times of every round, their medians, and the median ratio of loop to pudica (above 1: pudica is faster).
+With --together they share one process, and so what pudica does to it: on the CPU it has glibc keep freed memory, which speeds up the loop as well."""
 
 import argparse
+import json
 import platform
 import statistics
+import subprocess
 import sys
 import time
 
@@ -61,13 +63,8 @@ def by_hand(net, images, draws, batch, device):
     return each.mean(), each.std(ddof=1) / np.sqrt(count)
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--device", default="cpu")
-    for name, default in [("images", 64), ("draws", 1), ("batch", 64), ("rounds", 5), ("width", 16), ("blocks", 3)]:
-        options.add_argument(f"--{name}", type=int, default=default)
-    options.add_argument("--threads", type=int, default=0)
-    chosen = options.parse_args()
+def sides(chosen):
+    """The two that are compared, by name: each takes a seed and gives mean and standard error."""
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     torch.manual_seed(0)
@@ -78,30 +75,67 @@ def main():
         r = pu.measure(
             net, images, nudge=pu.PatchNoise(size=4, variance=1.0, draws=chosen.draws), response="label", batch=chosen.batch, seed=seed, progress=False
         )
-        return float(r.mean), r.std_error
+        return float(r.mean), float(r.std_error)
 
     def loop(seed):
         torch.manual_seed(seed)
-        return by_hand(net, images, chosen.draws, chosen.batch, chosen.device)
+        mean, error = by_hand(net, images, chosen.draws, chosen.batch, chosen.device)
+        return float(mean), float(error)
 
-    def timed(work, seed):
-        if chosen.device != "cpu":
-            torch.cuda.synchronize()
-        began, cpu = time.perf_counter(), time.process_time()
-        found = work(seed)
-        if chosen.device != "cpu":
-            torch.cuda.synchronize()
-        return time.perf_counter() - began, time.process_time() - cpu, found
+    return {"pudica": ours, "by hand": loop}
 
-    timed(loop, 99)  # warm
-    alone, alone_cpu, _ = timed(loop, 98)
-    timed(ours, 99)
+
+def timed(work, seed, device):
+    """Seconds, seconds of processor time, and what was found."""
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    wait()
+    began, cpu = time.perf_counter(), time.process_time()
+    found = work(seed)
+    wait()
+    return time.perf_counter() - began, time.process_time() - cpu, found
+
+
+def serve(chosen):
+    """What a process of its own does: a line with a seed comes in, a line with times and results goes out."""
+    work = sides(chosen)[chosen.serve]
+    for line in sys.stdin:
+        print(json.dumps(timed(work, int(line), chosen.device)), flush=True)
+
+
+def started(name):
+    """A process for one side, and the function that asks it."""
+    process = subprocess.Popen([sys.executable, *sys.argv, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(seed):
+        process.stdin.write(f"{seed}\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        return json.loads(answer) if answer else sys.exit(f"the process of {name} has ended")
+
+    return ask
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--device", default="cpu")
+    for name, default in [("images", 64), ("draws", 1), ("batch", 64), ("rounds", 5), ("width", 16), ("blocks", 3)]:
+        options.add_argument(f"--{name}", type=int, default=default)
+    options.add_argument("--threads", type=int, default=0)
+    options.add_argument("--together", action="store_true")
+    options.add_argument("--serve", help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.serve:
+        return serve(chosen)
+    if chosen.together:
+        ask = {name: lambda seed, work=work: timed(work, seed, chosen.device) for name, work in sides(chosen).items()}
+    else:
+        ask = {name: started(name) for name in ["pudica", "by hand"]}
+    for name in ask:
+        ask[name](99)  # warm
     ratios, cpu_ratios, times = [], [], []
     for round in range(chosen.rounds):
-        pair = [(ours, "pudica"), (loop, "by hand")]
-        found = {}
-        for work, name in pair if round % 2 == 0 else pair[::-1]:
-            found[name] = timed(work, round)
+        order = list(ask) if round % 2 == 0 else list(ask)[::-1]
+        found = {name: ask[name](round) for name in order}
         (own, own_cpu, (mean, error)), (other, other_cpu, (other_mean, other_error)) = found["pudica"], found["by hand"]
         ratios.append(other / own)
         cpu_ratios.append(other_cpu / own_cpu)
@@ -109,12 +143,12 @@ def main():
         print(f"round {round}: pudica {own:.3f} s ({mean:.4f} ± {error:.4f}), by hand {other:.3f} s ({other_mean:.4f} ± {other_error:.4f}), ratio {other / own:.3f}")
         if abs(mean - other_mean) > 6 * np.hypot(error, other_error) + 1e-9:
             sys.exit("the two do not measure the same")
-    where = torch.cuda.get_device_name() if chosen.device != "cpu" else f"CPU, {torch.get_num_threads()} threads"
+    where = torch.cuda.get_device_name() if chosen.device != "cpu" else f"CPU, {chosen.threads or torch.get_num_threads()} threads"
+    where += ", one process" if chosen.together else ", a process each"
     evaluations = chosen.images * (64 * chosen.draws + 1)
     own, other, own_cpu, other_cpu = (statistics.median(side) * 1e6 / evaluations for side in zip(*times))
     print(f"Python {platform.python_version()}, torch {torch.__version__}, numpy {np.__version__}, pudica {pu.__version__}; {where}; batch {chosen.batch}")
     print(f"medians of {chosen.rounds} rounds, per evaluation: pudica {own:.1f} µs (CPU time {own_cpu:.1f}), by hand {other:.1f} µs ({other_cpu:.1f})")
-    print(f"by hand before pudica was first called: {alone * 1e6 / evaluations:.1f} µs (CPU time {alone_cpu * 1e6 / evaluations:.1f})")
     print(f"by hand / pudica = {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}; CPU time {statistics.median(cpu_ratios):.3f})")
 
 
