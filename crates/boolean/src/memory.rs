@@ -44,7 +44,7 @@ pub fn check_fits(n: usize, what: &str, bytes: u64, instead: &str) -> Result<()>
 
 /// Bytes this process may still use: the machine's available memory, or what its control groups (version 1 or 2, its own and those
 /// above it) or its limits of address space and data (`ulimit -v`, `ulimit -d`) leave, if less. `None` where the system does not say.
-/// The one such function of the program. The system is asked again after [`ASK_EVERY`]: its answer takes as long as many a small table.
+/// The one such function of the program. The system is asked again after `ASK_EVERY`: its answer takes as long as many a small table.
 pub fn available() -> Option<u64> {
     static LAST: Mutex<Option<(Instant, Option<u64>)>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
