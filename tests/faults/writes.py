@@ -296,7 +296,7 @@ def power_cuts(log):
             key = hashlib.sha256(repr(sorted(tree.items())).encode()).digest()
             if key not in seen:
                 seen.add(key)
-                yield f"after operation {number} ({' '.join(line[2:4])}), names {names}, data {data}", tree
+                yield f"after operation {number} ({line[2]}), names {names}, data {data}", tree
 
 
 def run(place, names, jobs, few, journal, seconds):
