@@ -1,6 +1,7 @@
 """A torch module on a GPU. Where there is no pytest, `python test_gpu.py` runs the same."""
 
 import sys
+import traceback
 
 import numpy as np
 
@@ -146,7 +147,13 @@ def test_an_exception_names_its_input():
 if __name__ == "__main__":
     if not HAS_GPU:
         sys.exit("there is no GPU")
+    failed = 0
     for name, test in list(globals().items()):
         if name.startswith("test_"):
-            test()
-            print(f"{name}: passed")
+            try:
+                test()
+                print(f"{name}: passed")
+            except Exception:
+                failed += 1
+                print(f"{name}: failed\n{traceback.format_exc()}")
+    sys.exit(failed)
