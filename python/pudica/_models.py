@@ -34,7 +34,12 @@ class Adapter:
 
     def __init__(self, model: Any, name: str, outputs: str, batch: int, signs: bool, identity: str | None) -> None:
         self.model, self.name, self.outputs, self.batch, self.signs = model, name, outputs, batch, signs
-        self.digest = _digest(identity) if identity is not None else self.identity()
+        self.named = identity
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """By what it is recognised: the name that somebody gave it, or what it is."""
+        return self.identity() if self.named is None else _digest(self.named)
 
     @property
     def class_names(self) -> list[str]:
@@ -121,38 +126,53 @@ class Module(Adapter):
         self.originals: Any = None
         self.places: Any = None
         super().__init__(model, name, outputs, batch, signs, identity)
+        if identity is None:
+            # On a thread of its own, while inputs are read.
+            stream = None if self.recorder is None else torch.cuda.current_stream(self.device)
+            aside = ThreadPoolExecutor(1)
+            self.recognised = aside.submit(self.weights_digest, stream)
+            aside.shutdown(wait=False)
 
     def identity(self) -> str:
-        state = self.model.state_dict()
-        gpu = self.device if self.device.type == "cuda" else None
-        is_large = {name: hasattr(weight, "nbytes") and weight.nbytes >= _LARGE for name, weight in state.items()}
-        # All small copies are asked for before the first is waited for.
-        small = {
-            name: weight.detach().to("cpu", non_blocking=weight.device == gpu) if hasattr(weight, "detach") else weight
-            for name, weight in state.items()
-            if not is_large[name]
-        }
-        if gpu is not None:
-            self.torch.cuda.synchronize(gpu)
+        return self.recognised.result()
+
+    def weights_digest(self, stream: Any) -> str:
+        """A digest of structure and weights, which are asked for on this stream of a GPU."""
         whole = hashlib.sha256(repr(self.model).encode())
-        with ThreadPoolExecutor() as threads:
-            large = {name: threads.submit(self.digest_of, weight) for name, weight in state.items() if is_large[name]}
-            for name in state:
-                whole.update(name.encode())
-                whole.update(large[name].result() if is_large[name] else self.digest_of(small[name]))
+        small: dict[Any, list[Any]] = {}
+        with ThreadPoolExecutor() as threads, self.torch.cuda.stream(stream), self.torch.inference_mode():
+            large = []
+            for name, weight in self.model.state_dict().items():
+                if not hasattr(weight, "detach"):
+                    whole.update(f"{name} {weight!r}".encode())
+                    continue
+                whole.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+                if weight.nbytes >= _LARGE:
+                    large.append(threads.submit(self.tensor_digest, weight, stream))
+                else:
+                    small.setdefault(weight.dtype, []).append(weight.to(self.device).reshape(-1))
+            # A copy from a GPU takes as long for one number as for thousands, so small ones come together.
+            for alike in small.values():
+                whole.update(self.tensor_digest(self.torch.cat(alike), stream))
+            for digest in large:
+                whole.update(digest.result())
         return whole.hexdigest()[:16]
 
-    def digest_of(self, weight: Any) -> bytes:
-        """The SHA-256 of a tensor's bytes, or of whatever else is among the weights."""
-        if not hasattr(weight, "detach"):
-            return hashlib.sha256(repr(weight).encode()).digest()
-        plain = weight.detach().cpu().contiguous().reshape(-1)
+    def tensor_digest(self, tensor: Any, stream: Any) -> bytes:
+        """The SHA-256 of a tensor's bytes."""
+        with self.torch.cuda.stream(stream), self.torch.inference_mode():
+            plain = tensor.cpu().contiguous().reshape(-1)
         return hashlib.sha256(plain.view(self.torch.uint8).numpy().data).digest()
 
     def tensor(self, array: NDArray[Any]) -> Any:
         """An array as a tensor; one that a GPU fetches by itself, where the model is on one."""
         given = self.torch.from_numpy(array)
-        return given if self.recorder is None or given.is_pinned() else given.pin_memory()
+        if self.recorder is None or given.is_pinned():
+            return given
+        # By numpy, as torch copies more than 32768 values with all its threads, which wait for one another where other processes are at work.
+        pinned = self.torch.empty(given.shape, dtype=given.dtype, pin_memory=True)
+        np.copyto(pinned.numpy(), array)
+        return pinned
 
     def asked(self, function: Callable[[Any], Any], array: NDArray[Any]) -> Any:
         """What a function answers to an array, as a tensor where the model is."""

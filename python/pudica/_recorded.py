@@ -86,11 +86,11 @@ class Recording:
         stream.wait_stream(torch.cuda.current_stream(sent.device))
         with torch.cuda.stream(stream):
             # Memory of its own, which is given back with it.
-            self.pool = torch.cuda.MemPool()
+            self.pool: Any = torch.cuda.MemPool()
             self.graph = torch.cuda.CUDAGraph()
             self.graph.capture_begin(pool=self.pool.id, capture_error_mode="thread_local")
             try:
-                self.answer = function(self.given)
+                self.answer: Any = function(self.given)
             finally:
                 self.end(torch)
         torch.cuda.current_stream(sent.device).wait_stream(stream)
