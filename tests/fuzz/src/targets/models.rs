@@ -1,9 +1,9 @@
 //! Other people's networks, and the first question to them.
 
-use super::{file, said, write};
+use super::{file, file_reader, said, write};
 use crate::case::Case;
 use crate::mutate::Form;
-use crate::target::{Memory, Target};
+use crate::target::{Memory, Reader, Target};
 use crate::targets::runs::TENSORS;
 use pudica_measure::open_model;
 use pudica_model::{Choices, Image, Input, Model, ModelRequest, Runtime, Source, Takes};
@@ -136,6 +136,12 @@ fn embedded() -> Choices {
     Choices { runtime: Some(Runtime::Tract), ..Choices::default() }
 }
 
+/// Some of the files have their weights in another.
+fn onnx_reader(folder: &Path, read: fn(&Path) -> Result<(), String>) -> Reader {
+    write(&folder.join("external.onnx.data"), file!("tests/golden/onnx/external.onnx.data"));
+    file_reader(folder, "net.onnx", read)
+}
+
 pub const ONNX: Target = Target {
     name: "onnx",
     about: "ONNX files, opened by the embedded engine",
@@ -143,33 +149,16 @@ pub const ONNX: Target = Target {
     words: ONNX_WORDS,
     memory: Memory { constant: 128, factor: 2000 },
     seeds: onnx_files,
-    reader: |folder| {
-        let path = folder.join("net.onnx");
-        write(&folder.join("external.onnx.data"), file!("tests/golden/onnx/external.onnx.data"));
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            said(open(&path, embedded()))
-        })
-    },
+    reader: |folder| onnx_reader(folder, |path| said(open(path, embedded()))),
     short: 100,
 };
 
 pub const ONNX_ANSWERS: Target = Target {
     name: "onnx-answers",
     about: "the same, asked about one input",
-    form: Form::Protobuf,
-    words: ONNX_WORDS,
     memory: Memory { constant: 256, factor: 2000 },
-    seeds: onnx_files,
-    reader: |folder| {
-        let path = folder.join("net.onnx");
-        write(&folder.join("external.onnx.data"), file!("tests/golden/onnx/external.onnx.data"));
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            ask_with(&path, embedded())
-        })
-    },
-    short: 100,
+    reader: |folder| onnx_reader(folder, |path| ask_with(path, embedded())),
+    ..ONNX
 };
 
 pub const PYTORCH: Target = Target {
@@ -220,13 +209,7 @@ pub const PYTORCH: Target = Target {
         cases.push(Case::new(0, b"\x80\x02}q\x00(X\x01\x00\x00\x00aK\x01u.".as_slice()));
         cases
     },
-    reader: |folder| {
-        let path = folder.join("net.pt");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            said(open(&path, Choices::default()))
-        })
-    },
+    reader: |folder| file_reader(folder, "net.pt", |path| said(open(path, Choices::default()))),
     short: 200,
 };
 
@@ -244,13 +227,7 @@ pub const SAFETENSORS: Target = Target {
         ];
         files.into_iter().flat_map(|bytes| Case::safetensors(0, bytes)).collect()
     },
-    reader: |folder| {
-        let path = folder.join("net.safetensors");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            ask(&path)
-        })
-    },
+    reader: |folder| file_reader(folder, "net.safetensors", ask),
     short: 300,
 };
 
