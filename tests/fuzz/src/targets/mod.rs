@@ -15,7 +15,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 /// Every target.
-pub static TARGETS: [Target; 33] = [
+pub static TARGETS: [Target; 32] = [
     boolean::TABLE,
     boolean::EXPRESSION,
     boolean::FUNCTION,
@@ -42,7 +42,6 @@ pub static TARGETS: [Target; 33] = [
     texts::TOKENIZER,
     texts::VOCABULARY,
     models::ONNX,
-    models::ONNX_ANSWERS,
     models::PYTORCH,
     models::SAFETENSORS,
     models::HUGGING_FACE,
