@@ -3,7 +3,7 @@
 use super::{file, file_reader, said, write};
 use crate::case::Case;
 use crate::mutate::Form;
-use crate::target::{Memory, Reader, Target};
+use crate::target::{Memory, Target};
 use crate::targets::runs::TENSORS;
 use pudica_measure::open_model;
 use pudica_model::{Choices, Image, Input, Model, ModelRequest, Runtime, Source, Takes};
