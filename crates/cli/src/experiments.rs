@@ -318,7 +318,10 @@ fn shortened(values: &[String]) -> String {
         [first, second, .., last] if values.len() > 8 => {
             format!("{first}, {second}, ..., {last} ({} values)", values.len())
         }
-        _ => values.join(", "),
+        _ => {
+            let shown = |value: &String| if value.is_empty() { "none".into() } else { value.clone() };
+            values.iter().map(shown).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 

@@ -103,7 +103,9 @@ impl<'a> Group<'a> {
     pub fn possible(&self, name: &str, mean: Mean) -> Mean {
         let mean = mean.within(range_of(name));
         match (name, mean.mean) {
-            ("sensitivity", 0.0) => mean.of_cases(self.runs.iter().filter_map(|run| run.touches()).sum()),
+            ("sensitivity", 0.0) => {
+                mean.of_cases(self.runs.iter().filter_map(|run| run.touches()).fold(0, u64::saturating_add))
+            }
             _ => mean,
         }
     }

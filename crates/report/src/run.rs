@@ -142,11 +142,9 @@ impl Run {
     pub fn touches(&self) -> Option<u64> {
         let is_text = self.number("model.length").is_some_and(|length| length > 0.0);
         let sites = if is_text { 1 } else { self.profile("sites").len().max(1) };
-        Some(
-            self.value("sensitivity_inputs")? as u64
-                * self.number("measure.draws").unwrap_or(1.0) as u64
-                * sites as u64,
-        )
+        let (inputs, draws) =
+            (self.value("sensitivity_inputs")? as u64, self.number("measure.draws").unwrap_or(1.0) as u64);
+        Some(inputs.saturating_mul(draws).saturating_mul(sites as u64))
     }
 
     /// The logged curve of a quantity over another, such as `epoch`.
@@ -246,6 +244,16 @@ pub mod tests {
             summary: None,
             lines: numbers,
         }
+    }
+
+    #[test]
+    fn touches_are_counted_and_never_overflow() {
+        let touches = |draws: f64| {
+            let lines = [json!({"sensitivity_inputs": 1e15, "sites": [{"mean": 0.25}, {"mean": 0.75}]})];
+            unfinished(json!({"measure.draws": draws}), &lines).touches()
+        };
+        assert_eq!(touches(3.0), Some(6_000_000_000_000_000));
+        assert_eq!(touches(1e15), Some(u64::MAX), "as many as a damaged file says");
     }
 
     #[test]

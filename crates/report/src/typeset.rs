@@ -8,7 +8,19 @@ const LOWERED: f64 = 3.5;
 
 /// Text made safe for XML and HTML.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"']) {
+        safe += &rest[..at];
+        safe += match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            _ => "&quot;",
+        };
+        rest = &rest[at + 1..];
+    }
+    safe + rest
 }
 
 /// Where a part of a text stands.
@@ -23,7 +35,7 @@ enum Place {
 fn parts(text: &str) -> Vec<(Place, &str)> {
     let mut parts = Vec::new();
     let mut rest = text;
-    while let Some(at) = rest.find("^{").into_iter().chain(rest.find("_{")).min() {
+    while let Some(at) = rest.as_bytes().windows(2).position(|two| matches!(two, b"^{" | b"_{")) {
         let place = if rest[at..].starts_with('^') { Place::Above } else { Place::Below };
         let (inside, after) = rest[at + 2..].split_once('}').unwrap_or((&rest[at + 2..], ""));
         parts.extend((at > 0).then_some((Place::Line, &rest[..at])));
@@ -87,6 +99,7 @@ mod tests {
             "W<tspan dy=\"3.5\" font-size=\"11\">v</tspan><tspan dy=\"-8.5\" font-size=\"11\">T</tspan><tspan dy=\"5\"> a</tspan>"
         );
         assert_eq!(html("95 % of n"), "95&nbsp;% of n");
+        assert_eq!(escape("a < \"b\" & é>"), "a &lt; &quot;b&quot; &amp; é&gt;");
         assert_eq!(html("set_seed ^ {x} ^{2"), "set_seed ^ {x} <sup>2</sup>");
     }
 }

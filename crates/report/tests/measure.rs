@@ -439,6 +439,16 @@ fn what_did_not_get_far_says_so() {
     assert_eq!(names, ["label"]);
     assert!(page.contains("the command below continues") && page.contains("<td class=\"n\">–</td>"));
 
+    // Counts that a damaged file has are shown, and not added beyond all numbers (found by fuzzing).
+    let mut results = vec![
+        result("a", "patch-noise:size=4,variance=1", "label", fraction(0.1, 0.03)),
+        result("a", "patch-noise:size=4,variance=5", "label", fraction(0.1, 0.03)),
+    ];
+    results.iter_mut().for_each(|result| result["evaluations"] = json!(u64::MAX));
+    let inputs = inputs("images", "photos", 500, &CLASSES);
+    let (_, page) = written(&half, &summary(vec![model("a", Some(0.9))], inputs, results, vec![]), None);
+    assert!(page.contains("18,446,744,073,709,551,615"));
+
     // What is no measurement is one sentence.
     std::fs::write(folder.join("summary.json"), "{\"format\": 1}").unwrap();
     let error = pudica_report::write_measure(&folder).unwrap_err().to_string();
@@ -447,4 +457,33 @@ fn what_did_not_get_far_says_so() {
     let error = pudica_report::write_measure(&folder).unwrap_err().to_string();
     assert!(error.starts_with("cannot read") && error.contains("summary.json"), "{error}");
     std::fs::write(folder.join("summary.json"), stopped.to_string()).unwrap();
+}
+
+#[test]
+fn a_map_of_other_places_than_it_has_values_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = place(temporary.path(), "measure/map");
+    let nudge = "patch-noise:size=4,variance=1";
+    let results = vec![result("a", nudge, "label", fraction(0.1, 0.03))];
+    let summary = summary(vec![model("a", None)], inputs("images", "photos", 500, &CLASSES), results, vec![]);
+    let map_of = |rows: u64, columns: u64, values: &[f64]| {
+        let grid = json!({"kind": "grid", "rows": rows, "columns": columns});
+        let map = profile("a", nudge, grid, values, &CLASSES);
+        details(vec![map], vec![example("a", nudge, true, 1, &[0.1, 0.2, 0.3, 0.4])], vec![])
+    };
+    let map = |rows: u64, columns: u64| map_of(rows, columns, &[0.1, 0.2, 0.3, 0.4]);
+    // A measurement that was stopped before its first value has a map without any, which is not drawn.
+    let huge = 9_007_199_254_740_993;
+    let stopped = [map_of(2, 2, &[]), map_of(2, huge, &[]), map_of(4, 0, &[])];
+    for (sound, is_drawn) in [(map(2, 2), true)].into_iter().chain(stopped.map(|map| (map, false))) {
+        let (names, _) = written(&folder, &summary, sound);
+        assert_eq!(names.iter().any(|name| name.starts_with("map-")), is_drawn, "{names:?}");
+    }
+    // The first asked for petabytes when it was drawn (found by fuzzing), the second divides by nothing.
+    for (rows, columns) in [(2, huge), (4, 0), (1 << 63, 2), (3, 2)] {
+        std::fs::write(folder.join("details.json"), map(rows, columns).unwrap().to_string()).unwrap();
+        let error = pudica_report::write_measure(&folder).unwrap_err().to_string();
+        let said = format!("details.json is damaged (a map of {rows} x {columns} places has 4 values)");
+        assert!(error.contains(&said), "{error}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Many processes over all targets: one that ends itself ends no other, and is started again.
 
 use crate::fuzzer::{Fuzzer, Tally};
-use crate::memory;
+use crate::memory::KEEP;
 use crate::target::Target;
 use crate::watch;
 use std::collections::HashMap;
@@ -36,15 +36,28 @@ pub struct Campaign {
     pub time: Duration,
     /// Where what fails is written.
     pub failures: PathBuf,
+    /// What earlier calls have found, in the order of the targets: it counts.
+    pub before: Vec<Found>,
 }
 
+/// How often it is told what was found so far.
+const TOLD: Duration = Duration::from_secs(15);
+
 /// What was found of one target.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// In all processes.
     pub tally: Tally,
     /// Times that a process did not survive it.
     pub ends: u64,
+}
+
+impl Found {
+    /// Takes in another's.
+    pub fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.ends += other.ends;
+    }
 }
 
 /// What one process has found, and what it is at.
@@ -57,10 +70,13 @@ struct Seen {
 }
 
 impl Seen {
-    /// Executions of a target so far.
-    fn of(&self, name: &str) -> u64 {
-        let before = self.found.get(name).map_or(0, |found| found.tally.executions);
-        before + self.now.get(name).map_or(0, |tally| tally.executions)
+    /// What was found of a target so far.
+    fn of(&self, name: &str) -> Found {
+        let mut found = self.found.get(name).cloned().unwrap_or_default();
+        if let Some(now) = self.now.get(name) {
+            found.tally.add(now);
+        }
+        found
     }
 
     /// The process is gone.
@@ -76,7 +92,8 @@ impl Seen {
 
 impl Campaign {
     /// Tries all targets until each has its executions, the time is over or somebody asks to stop; what was found, in the order of the targets.
-    pub fn run(&self) -> std::io::Result<Vec<Found>> {
+    /// `tell` is called with it now and then, and at the end.
+    pub fn run(&self, tell: impl Fn(&[Found]) -> std::io::Result<()>) -> std::io::Result<Vec<Found>> {
         std::fs::create_dir_all(&self.failures)?;
         let handler: extern "C" fn(libc::c_int) = on_stop;
         // SAFETY: the handler sets a flag.
@@ -107,36 +124,44 @@ impl Campaign {
                         }
                     });
                 }
-                if told.elapsed() > Duration::from_secs(60) {
+                if told.elapsed() > TOLD {
                     told = Instant::now();
-                    let all: u64 = self.targets.iter().flat_map(|t| seen.iter().map(|s| lock(s).of(t.name))).sum();
-                    eprintln!("{all} executions so far");
+                    if let Err(error) = tell(&self.found(&seen)) {
+                        eprintln!("{error}");
+                    }
                 }
             }
         });
-        let mut found = vec![Found::default(); self.targets.len()];
-        for seen in &seen {
-            for (target, found) in self.targets.iter().zip(&mut found) {
-                if let Some(own) = lock(seen).found.get(target.name) {
-                    found.tally.add(&own.tally);
-                    found.ends += own.ends;
-                }
-            }
-        }
+        let found = self.found(&seen);
+        tell(&found)?;
         Ok(found)
+    }
+
+    /// What all processes and earlier calls have found.
+    fn found(&self, seen: &[Mutex<Seen>]) -> Vec<Found> {
+        let of = |(target, before): (&&'static Target, &Found)| {
+            let mut found = before.clone();
+            seen.iter().for_each(|seen| found.add(&lock(seen).of(target.name)));
+            found
+        };
+        self.targets.iter().zip(&self.before).map(of).collect()
+    }
+
+    /// Executions of each target that one of the processes has to make.
+    fn shares(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let left = |before: &Found| self.executions.saturating_sub(before.tally.executions);
+        let share = move |before: &Found| left(before).div_ceil(self.processes as u64);
+        self.targets.iter().zip(&self.before).map(move |(target, before)| (target.name, share(before)))
     }
 
     /// Starts a process, and another one where it ends before its time.
     fn supervise(&self, place: usize, child: &Mutex<Option<Child>>, seen: &Mutex<Seen>, end: Instant) {
-        let share = self.executions.div_ceil(self.processes as u64);
         for start in 0.. {
             let left: Vec<String> = self
-                .targets
-                .iter()
-                .filter(|target| lock(seen).found.get(target.name).is_none_or(|found| found.ends < MOST_ENDS))
-                .map(|target| (target.name, share.saturating_sub(lock(seen).of(target.name))))
-                .filter(|(_, left)| *left > 0)
-                .map(|(name, left)| format!("{name}={left}"))
+                .shares()
+                .map(|(name, share)| (name, share, lock(seen).of(name)))
+                .filter(|(_, share, made)| made.tally.executions < *share && made.ends < MOST_ENDS)
+                .map(|(name, share, made)| format!("{name}={}", share - made.tally.executions))
                 .collect();
             if left.is_empty() || STOP.load(Ordering::SeqCst) || Instant::now() > end {
                 return;
@@ -145,7 +170,12 @@ impl Campaign {
             let started = std::env::current_exe().and_then(|program| {
                 let mut command = Command::new(program);
                 command.arg("--worker").args(names).arg("--failures").arg(&self.failures).args(left);
-                command.env("RUST_BACKTRACE", "0").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+                command
+                    .env("RUST_BACKTRACE", "0")
+                    .env(KEEP.0, KEEP.1)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .spawn()
             });
             let mut started = match started {
                 Ok(started) => started,
@@ -184,7 +214,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// What one process does: all these targets in turn, each for a while, until each has its executions. It tells on its standard output.
 pub fn work(targets: &[(&'static Target, u64)], names: &[u64], failures: &Path) -> std::io::Result<()> {
     watch::install();
-    memory::keep();
     // All work of libraries in this thread, whose memory and time are counted.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
     pool.map_err(std::io::Error::other)?;

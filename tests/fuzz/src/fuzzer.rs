@@ -48,6 +48,11 @@ impl Tally {
         self.panics + self.greedy + self.slow
     }
 
+    /// Executions in which something was refused in a sentence.
+    pub fn refused(&self) -> u64 {
+        self.executions.saturating_sub(self.accepted + self.panics)
+    }
+
     /// Takes in another's.
     pub fn add(&mut self, other: &Self) {
         self.executions += other.executions;
@@ -106,11 +111,10 @@ impl<'a> Fuzzer<'a> {
         let mut case = match self.kept.get(self.tally.executions as usize) {
             Some(sound) if self.tally.executions < self.seeds as u64 => sound.clone(),
             _ => {
-                let from = match self.random.once_in(2) {
-                    true => self.random.below(self.seeds),
-                    false => self.random.below(self.kept.len()),
-                };
-                let mut case = self.kept[from].clone();
+                let end = if self.random.once_in(2) { self.seeds } else { self.kept.len() };
+                // Of two the shorter one, which is read faster: more is tried in the same time.
+                let (one, other) = (&self.kept[self.random.below(end)], &self.kept[self.random.below(end)]);
+                let mut case = if one.inside.len() <= other.inside.len() { one.clone() } else { other.clone() };
                 let other = self.random.below(self.kept.len());
                 mutate(
                     &mut case.inside,

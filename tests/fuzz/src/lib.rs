@@ -5,7 +5,7 @@
 //!   and changed further.
 //! - [`Fuzzer`]: one target being tried: panics, processor time and memory of every execution.
 //! - [`watch`]: what remains of an execution that ends the process.
-//! - [`campaign`]: many processes over all targets, for hours.
+//! - [`campaign`]: many processes over all targets, for hours; [`State`]: in several calls.
 
 pub mod campaign;
 mod case;
@@ -13,6 +13,7 @@ mod fuzzer;
 mod memory;
 pub mod mutate;
 mod random;
+mod state;
 mod target;
 mod targets;
 pub mod watch;
@@ -21,5 +22,6 @@ pub use case::Case;
 pub use fuzzer::{Fuzzer, Tally};
 pub use mutate::Form;
 pub use random::Random;
+pub use state::State;
 pub use target::{Memory, Reader, Target};
 pub use targets::TARGETS;

@@ -2,11 +2,11 @@
 
 use clap::Parser;
 use pudica_fuzz::campaign::{Campaign, Found, work};
-use pudica_fuzz::{Fuzzer, TARGETS, Target, watch};
+use pudica_fuzz::{Fuzzer, State, TARGETS, Target, watch};
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Try readers and parsers with damaged and hostile input: no panic, no hang, no memory out of proportion to the file
 #[derive(Parser)]
@@ -26,6 +26,9 @@ struct Arguments {
     /// End after so many seconds, whatever is left; targets share the time equally
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     seconds: u64,
+    /// Go on from what this file says that earlier calls have found, and write into it what was found since (JSON)
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
     /// Where the input of failed executions is written
     #[arg(long, value_name = "DIR", default_value = "fuzz-failures")]
     failures: PathBuf,
@@ -41,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   pudica-fuzz all --executions 10000 --threads 2
   pudica-fuzz expression onnx --seconds 60
+  pudica-fuzz all --seconds 600 --state fuzz.json      # and again, until each target has its executions
   pudica-fuzz onnx --file fuzz-failures/onnx.0.panic-1a2b3c4d";
 
 fn main() -> ExitCode {
@@ -69,15 +73,27 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
         return one_file(targets[0], file);
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut state = match &arguments.state {
+        Some(file) => State::read(file)?,
+        None => State::default(),
+    };
     let campaign = Campaign {
+        before: targets.iter().map(|target| state.of(target.name)).collect(),
         targets,
         executions: arguments.executions,
-        seed: arguments.seed,
+        seed: arguments.seed + state.calls, // what was tried is not tried again
         processes: arguments.threads.unwrap_or(cores).max(1),
         time: Duration::from_secs(arguments.seconds),
         failures: arguments.failures.clone(),
     };
-    let found = campaign.run()?;
+    let begun = Instant::now();
+    state.calls += 1;
+    let found = campaign.run(|found| {
+        let all: u64 = found.iter().map(|found| found.tally.executions).sum();
+        eprintln!("{all} executions after {} s", begun.elapsed().as_secs());
+        let state = state.with(campaign.targets.iter().map(|target| target.name).zip(found));
+        arguments.state.as_ref().map_or(Ok(()), |file| state.write(file))
+    })?;
     print(&campaign.targets, &found);
     let failures: u64 = found.iter().map(|found| found.tally.failures() + found.ends).sum();
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -140,8 +156,7 @@ fn print(targets: &[&Target], found: &[Found]) {
     let mut all = Found::default();
     for (target, found) in targets.iter().zip(found) {
         line(target.name, found, &format!("{} MiB + {} per byte", target.memory.constant, target.memory.factor));
-        all.tally.add(&found.tally);
-        all.ends += found.ends;
+        all.add(found);
     }
     line("all", &all, "");
 }
@@ -156,7 +171,7 @@ fn line(name: &str, found: &Found, bound: &str) {
         "{name:<20} {:>11} {rate:>9.0} {:>11} {:>11} {:>6} {:>6} {:>5} {:>5}  {memory:<34} {:>5.0} ms",
         tally.executions,
         tally.accepted,
-        tally.executions - tally.accepted - tally.panics,
+        tally.refused(),
         tally.panics,
         tally.greedy,
         tally.slow,

@@ -1,6 +1,7 @@
-//! How much memory a thread holds: the allocator of this program counts.
+//! How much memory a thread holds: the allocator, which is that of `pudica`, counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 /// No execution gets more than this: a request beyond it fails, as it would on a small machine.
@@ -30,34 +31,33 @@ fn count(old: usize, new: usize) -> bool {
     counted.unwrap_or(true) // a thread that is ending
 }
 
-// SAFETY: everything is left to the system's allocator; only sizes are counted, and a null pointer says that there is no memory left.
+// SAFETY: everything is left to the program's own allocator; only sizes are counted, and a null pointer says that there is no memory left.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if count(0, layout.size()) { unsafe { System.alloc(layout) } } else { std::ptr::null_mut() }
+        if count(0, layout.size()) { unsafe { MiMalloc.alloc(layout) } } else { std::ptr::null_mut() }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if count(0, layout.size()) { unsafe { System.alloc_zeroed(layout) } } else { std::ptr::null_mut() }
+        if count(0, layout.size()) { unsafe { MiMalloc.alloc_zeroed(layout) } } else { std::ptr::null_mut() }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if count(layout.size(), size) { unsafe { System.realloc(pointer, layout, size) } } else { std::ptr::null_mut() }
+        if count(layout.size(), size) {
+            unsafe { MiMalloc.realloc(pointer, layout, size) }
+        } else {
+            std::ptr::null_mut()
+        }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(layout.size(), 0);
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe { MiMalloc.dealloc(pointer, layout) }
     }
 }
 
-/// The system's allocator keeps what was given back to it: pages that are asked for anew at each execution take as long as reading does.
-pub fn keep() {
-    // SAFETY: sets two numbers of the allocator.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 256 << 20);
-    }
-}
+/// The variable, and its value, by which the allocator keeps what was given back to it: pages that are asked for anew at each execution take as
+/// long as reading does.
+pub const KEEP: (&str, &str) = ("MIMALLOC_PURGE_DELAY", "-1");
 
 /// The most bytes that this thread held at a time during `work`, beyond those that it held before.
 pub fn most_during<T>(work: impl FnOnce() -> T) -> (T, usize) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pudica_boolean::{caught, shortened};
+use serde_json::Value;
 use tokenizers::utils::truncation::TruncationParams;
 use tokenizers::{EncodeInput, PostProcessor, PostProcessorWrapper, Tokenizer};
 
@@ -38,6 +39,9 @@ impl FileTokeniser {
         let text = std::fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
         let tokenizer = careful(|| -> tokenizers::Result<Tokenizer> {
             let mut tokenizer: Tokenizer = text.parse()?;
+            if repeats_a_text(&serde_json::to_value(tokenizer.get_post_processor())?) {
+                return Err("its template has the same text more than once".into());
+            }
             let added =
                 |processor: &PostProcessorWrapper| processor.added_tokens(true).max(processor.added_tokens(false));
             let added = tokenizer.get_post_processor().map_or(0, added);
@@ -87,6 +91,20 @@ impl FileTokeniser {
     }
 }
 
+/// Whether a list of pieces, in a post-processor as JSON, has a text more than once. The library would put together every combination of the parts
+/// that texts are cut into, which takes all memory.
+fn repeats_a_text(processor: &Value) -> bool {
+    match processor {
+        Value::Array(pieces) => {
+            let texts: Vec<_> = pieces.iter().filter_map(|piece| piece.get("Sequence")?.get("id")).collect();
+            let repeats = texts.iter().enumerate().any(|(place, text)| texts[..place].contains(text));
+            repeats || pieces.iter().any(repeats_a_text)
+        }
+        Value::Object(parts) => parts.values().any(repeats_a_text),
+        _ => false,
+    }
+}
+
 /// Calls `tokenizers`, which panics at some files that it should refuse.
 fn careful<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     let sentence = |text: String| shortened(text.lines().next().unwrap_or_default(), 300);
@@ -107,6 +125,12 @@ mod tests {
                 "model": {{"type": "WordLevel", "vocab": {{"a": 0, "b": 1}}, "unk_token": "a"}}}}"#
             )
         };
+        // A text thirty times: the combinations of its parts took gigabytes.
+        let again = r#"{"Sequence": {"id": "A", "type_id": 0}}, "#.repeat(29);
+        let repeated = with(&format!(
+            r#""post_processor": {{"type": "TemplateProcessing", "single": [{{"Sequence": {{"id": "A", "type_id": 0}}}}],
+            "pair": [{again}{{"Sequence": {{"id": "A", "type_id": 0}}}}, {{"Sequence": {{"id": "B", "type_id": 1}}}}], "special_tokens": {{}}}},"#
+        ));
         let added = r#"{"SpecialToken": {"id": "b", "type_id": 0}}, "#.repeat(9);
         let template = |special: &str| {
             with(&format!(
@@ -125,6 +149,7 @@ mod tests {
         let refusal = open(template("")).unwrap().encode("b", None).unwrap_err();
         assert!(refusal.contains("no entry found"), "{refusal}");
         for (text, part) in [
+            (repeated, "its template has the same text more than once"),
             (with(r#""decoder": {"type" "#), "tokenizer.json"),
             (with(r#""normalizer": {"type": "Precompiled"},"#), "precompiled_charsmap"),
             (

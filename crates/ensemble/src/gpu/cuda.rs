@@ -73,6 +73,11 @@ unsafe impl Send for Cuda {}
 
 /// The first GPU; a clear error where there is none.
 fn context() -> Result<Arc<CudaContext>, EnsembleError> {
+    if cfg!(all(target_os = "linux", target_feature = "crt-static")) {
+        return Err(unusable(
+            "this program is static and cannot load NVIDIA's libraries; the one of `pip install pudica`, or a build of your own, can",
+        ));
+    }
     // cudarc panics when a library is missing, so ask first.
     // SAFETY: only tries to open the libraries.
     let (driver, compiler, products) =

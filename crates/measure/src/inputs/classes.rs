@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pudica_boolean::shortened;
 use pudica_data::text::MOST_CLASSES;
 
-/// Labels above this are no numbers of classes.
-const LARGEST: usize = 1 << 20;
+/// Labels above this are no numbers of classes: every class up to the largest has a name in memory, however short the file is.
+const LARGEST: usize = 1 << 17;
 
 /// Labels as they are read, each different word kept once.
 #[derive(Default)]
@@ -126,7 +126,10 @@ mod tests {
         // -1 is no class, so these are words.
         assert_eq!(classes(&["-1", "1"]).unwrap().1, [0, 1]);
         assert!(classes(&["1", ""]).unwrap_err().contains("no label"));
-        assert!(classes(&["99999999"]).unwrap_err().contains("too large"));
+        assert_eq!(classes(&["1", "100000"]).unwrap().0.len(), 100_001);
+        for large in ["1000000", "99999999"] {
+            assert!(classes(&["1", large]).unwrap_err().contains("too large"), "{large}");
+        }
         let many: Vec<String> = (0..2000).map(|number| format!("id{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(classes(&many).unwrap_err().contains("is this the column of the classes"));

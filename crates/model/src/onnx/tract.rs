@@ -1,7 +1,7 @@
 //! The embedded engine, [`tract_onnx`]: pure Rust, one thread per plan, a plan for each shape of input.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use pudica_boolean::caught;
 use tract_onnx::pb::tensor_proto::DataType;
@@ -28,6 +28,10 @@ const KEPT: usize = 64;
 
 type Plan = Arc<TypedRunnableModel>;
 
+/// What reads graphs; making its list of ops takes as long as reading a small one.
+static READER: LazyLock<tract_onnx::Onnx> =
+    LazyLock::new(|| onnx().with_ignore_value_info(true).with_ignore_output_types(true));
+
 /// A graph that tract has read, and its plans by the shapes of their inputs.
 pub(super) struct Tract {
     parsed: InferenceModel,
@@ -47,21 +51,16 @@ impl Tract {
         let graph = model.graph.as_ref().ok_or("it has no graph")?;
         let extreme = graph.node.iter().filter(|node| matches!(node.op_type.as_str(), "ReduceMax" | "ReduceMin"));
         let maxima = extreme.filter_map(|node| node.input.first().cloned()).collect();
-        let onnx = onnx();
         let mut unknown = None;
         visit_nodes(graph, &mut |node| {
-            if !onnx.op_register.0.contains_key(&node.op_type) {
+            if !READER.op_register.0.contains_key(&node.op_type) {
                 unknown = Some(format!("it does not have the op {}", node_name(node)));
             }
         });
         if let Some(unknown) = unknown {
             return Err(unknown);
         }
-        let parsed = quietly(|| {
-            let onnx = onnx.with_ignore_value_info(true).with_ignore_output_types(true);
-            let parsed = onnx.parse(&model, None)?;
-            Ok(parsed.model)
-        })?;
+        let parsed = quietly(|| Ok(READER.parse(&model, None)?.model))?;
         Ok(Self { parsed, maxima, converted, plans: Mutex::default() })
     }
 

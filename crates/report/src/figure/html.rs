@@ -150,12 +150,18 @@ fn variable(colour: &str) -> &'static str {
     }
 }
 
-/// An SVG with variables in place of its colours.
+/// An SVG with variables in place of its colours: of attributes that are a colour and nothing else.
 fn themed(svg: &str) -> String {
-    let known = [INK, GRID, GREY, FRAME, "white"].into_iter().chain(PALETTE);
-    known.fold(svg.to_string(), |svg, colour| {
-        svg.replace(&format!("\"{colour}\""), &format!("\"{}\"", variable(colour)))
-    })
+    let known = |text: &str| [INK, GRID, GREY, FRAME, "white"].contains(&text) || PALETTE.contains(&text);
+    let mut out = String::with_capacity(svg.len() + svg.len() / 4);
+    // Quotes in texts are escaped, so that these stand around attributes.
+    for (place, part) in svg.split('"').enumerate() {
+        if place > 0 {
+            out.push('"');
+        }
+        out += if known(part) { variable(part) } else { part };
+    }
+    out
 }
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ impl Panel {
     /// A map of values row by row from the top, in so many columns, each with what hovering shows; `ends` are the values at the ends of the
     /// colours.
     pub fn map(title: &str, columns: usize, values: &[(f64, String)], ends: (f64, f64)) -> Panel {
-        let columns = columns.max(1);
+        let columns = columns.clamp(1, values.len().max(1));
         let rows = values.len().div_ceil(columns);
         let cell = |(site, (value, text)): (usize, &(f64, String))| {
             // The axis goes upwards.

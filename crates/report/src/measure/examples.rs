@@ -80,7 +80,7 @@ impl Examples<'_> {
 
     fn images(&self, pictures: &Pictures) -> String {
         let size = self.found.profiles(self.nudge).iter().find_map(|profile| match profile.sites {
-            Sites::Grid { rows, columns } => Some((rows, columns)),
+            Sites::Grid { rows, columns } => Some((rows, columns.max(1))),
             _ => None,
         });
         let draw = |one: &Example| {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use pudica_lab::store::write_bytes;
 use pudica_lab::{Error, Result, write_table};
+use pudica_measure::results::{Details, Sites};
 use serde::de::DeserializeOwned;
 
 use crate::findings::{Drawn, Table};
@@ -59,8 +60,9 @@ impl MeasureDrawing {
     pub fn new(folder: &Path) -> Result<MeasureDrawing> {
         let summary = read(&folder.join("summary.json"))?;
         // A measurement that was stopped early has no details yet.
-        let details = folder.join("details.json");
-        let details = if details.exists() { read(&details)? } else { pudica_measure::results::Details::default() };
+        let path = folder.join("details.json");
+        let details = if path.exists() { read(&path)? } else { Details::default() };
+        check_maps(&path, &details)?;
         let mut found = Found { summary, details };
         found.choose_examples();
         let pictures = Pictures::read(folder, &found.details.examples);
@@ -99,6 +101,19 @@ fn parts(found: &Found, pictures: &Pictures) -> Vec<Part> {
     }
     parts.extend(classes::parts(found));
     parts
+}
+
+/// Refuses maps of other places than have values, which would be drawn as large as they say. One without any was stopped before its first value.
+fn check_maps(path: &Path, details: &Details) -> Result<()> {
+    for profile in &details.profiles {
+        let Sites::Grid { rows, columns } = profile.sites else { continue };
+        let values = profile.by_site.len();
+        if values > 0 && rows.checked_mul(columns) != Some(values) {
+            let problem = format!("a map of {rows} x {columns} places has {values} values");
+            return Err(Error::Damaged { path: path.into(), problem });
+        }
+    }
+    Ok(())
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {

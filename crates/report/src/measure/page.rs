@@ -40,7 +40,7 @@ fn counts(found: &Found) -> Vec<(String, &'static str)> {
         let own = summary.results.iter().filter(|result| result.model == model && result.nudge == nudge);
         own.map(|result| result.evaluations).max().unwrap_or(0)
     };
-    let evaluations: u64 = asked.iter().map(|(model, nudge)| evaluations(model, nudge)).sum();
+    let evaluations: u64 = asked.iter().fold(0, |sum, (model, nudge)| sum.saturating_add(evaluations(model, nudge)));
     let nudges = found.nudges().len();
     vec![
         (summary.models.len().to_string(), if summary.models.len() == 1 { "model" } else { "models" }),

@@ -18,6 +18,8 @@ pub fn parts(found: &Found, nudge: &str) -> Vec<Part> {
     let words = of_response(&first.response);
     let title = nudge_title(found, nudge);
     match &first.sites {
+        // Stopped before the first value.
+        Sites::Grid { .. } if profiles.iter().all(|profile| profile.by_site.is_empty()) => Vec::new(),
         Sites::Grid { rows, columns } => {
             vec![Part::Figure(maps(&profiles, (*rows, *columns), &words, &title, nudge))]
         }

@@ -9,13 +9,13 @@ mod runs;
 mod texts;
 mod words;
 
-use crate::target::Target;
+use crate::target::{Reader, Target};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::Path;
 
 /// Every target.
-pub static TARGETS: [Target; 33] = [
+pub static TARGETS: [Target; 32] = [
     boolean::TABLE,
     boolean::EXPRESSION,
     boolean::FUNCTION,
@@ -42,7 +42,6 @@ pub static TARGETS: [Target; 33] = [
     texts::TOKENIZER,
     texts::VOCABULARY,
     models::ONNX,
-    models::ONNX_ANSWERS,
     models::PYTORCH,
     models::SAFETENSORS,
     models::HUGGING_FACE,
@@ -67,6 +66,15 @@ fn write(path: &Path, bytes: &[u8]) {
         eprintln!("cannot write {}: {error}", path.display());
         std::process::exit(3);
     }
+}
+
+/// The reader of one file, which is written under this name whenever it is to be read.
+fn file_reader(folder: &Path, name: &str, mut read: impl FnMut(&Path) -> Result<(), String> + 'static) -> Reader {
+    let path = folder.join(name);
+    Box::new(move |_, bytes| {
+        write(&path, bytes);
+        read(&path)
+    })
 }
 
 /// A file that travels with the sources.
