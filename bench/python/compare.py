@@ -152,4 +152,5 @@ def main():
     print(f"by hand / pudica = {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}; CPU time {statistics.median(cpu_ratios):.3f})")
 
 
-main()
+if __name__ == "__main__":
+    main()

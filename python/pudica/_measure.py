@@ -295,12 +295,12 @@ class Measurement:
     @property
     def std_error(self) -> float | None:
         """Its standard error, over inputs."""
-        return self.mean.std_error
+        return self.results[0].std_error
 
     @property
     def ci95(self) -> tuple[float, float] | None:
         """Its 95 % interval."""
-        return self.mean.ci95
+        return self.results[0].ci95
 
     @property
     def by_site(self) -> NDArray[np.float64]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pickle
 import sys
 import types
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._recorded import Recorder
+
 Scores = NDArray[np.float32]
+
+#: Bytes from which on the digest of a tensor is made on a thread of its own.
+_LARGE = 1 << 18
 
 
 class Adapter:
@@ -27,7 +34,12 @@ class Adapter:
 
     def __init__(self, model: Any, name: str, outputs: str, batch: int, signs: bool, identity: str | None) -> None:
         self.model, self.name, self.outputs, self.batch, self.signs = model, name, outputs, batch, signs
-        self.digest = _digest(identity) if identity is not None else self.identity()
+        self.named = identity
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """By what it is recognised: the name that somebody gave it, or what it is."""
+        return self.identity() if self.named is None else _digest(self.named)
 
     @property
     def class_names(self) -> list[str]:
@@ -35,7 +47,7 @@ class Adapter:
 
     def identity(self) -> str:
         """What changes when the model's answers do. Of a function nothing is known, so its results are never continued."""
-        if isinstance(self.model, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+        if _is_function(self.model):
             return _digest(os.urandom(16).hex())
         try:
             return _digest(pickle.dumps(self.model))
@@ -108,62 +120,105 @@ class Module(Adapter):
         self.parameters = sum(weight.numel() for weight in weights)
         self.runtime = f"torch {torch.__version__}"
         self.asynchronous = self.device.type == "cuda"
+        self.recorder = Recorder(torch, model, self.device) if self.device.type == "cuda" else None
         self.assembles = self.device.type in ("cpu", "cuda")
         #: What `hold` keeps.
         self.originals: Any = None
         self.places: Any = None
         super().__init__(model, name, outputs, batch, signs, identity)
+        if identity is None:
+            # On a thread of its own, while inputs are read.
+            stream = None if self.recorder is None else torch.cuda.current_stream(self.device)
+            aside = ThreadPoolExecutor(1)
+            self.recognised = aside.submit(self.weights_digest, stream)
+            aside.shutdown(wait=False)
 
     def identity(self) -> str:
-        all = hashlib.sha256(repr(self.model).encode())
-        gpu = self.device if self.device.type == "cuda" else None
-        # All copies are asked for before the first is waited for.
-        copied = {
-            name: weight.detach().to("cpu", non_blocking=weight.device == gpu) if hasattr(weight, "detach") else weight
-            for name, weight in self.model.state_dict().items()
-        }
-        if gpu is not None:
-            self.torch.cuda.synchronize(gpu)
-        for name, weight in copied.items():
-            all.update(name.encode())
-            if hasattr(weight, "detach"):
-                plain = weight.contiguous().reshape(-1)
-                all.update(plain.view(self.torch.uint8).numpy().data)
-            else:
-                all.update(repr(weight).encode())
-        return all.hexdigest()[:16]
+        return self.recognised.result()
 
-    def sent(self, array: NDArray[Any]) -> Any:
-        """An array as a tensor where the model is; a GPU fetches it by itself."""
+    def weights_digest(self, stream: Any) -> str:
+        """A digest of structure and weights, which are asked for on this stream of a GPU."""
+        whole = hashlib.sha256(repr(self.model).encode())
+        small: dict[Any, list[Any]] = {}
+        with ThreadPoolExecutor() as threads, self.torch.cuda.stream(stream), self.torch.inference_mode():
+            large = []
+            for name, weight in self.model.state_dict().items():
+                if not hasattr(weight, "detach"):
+                    whole.update(f"{name} {weight!r}".encode())
+                    continue
+                whole.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+                if weight.nbytes >= _LARGE:
+                    large.append(threads.submit(self.tensor_digest, weight, stream))
+                else:
+                    small.setdefault(weight.dtype, []).append(weight.to(self.device).reshape(-1))
+            # A copy from a GPU takes as long for one number as for thousands, so small ones come together.
+            for alike in small.values():
+                whole.update(self.tensor_digest(self.torch.cat(alike), stream))
+            for digest in large:
+                whole.update(digest.result())
+        return whole.hexdigest()[:16]
+
+    def tensor_digest(self, tensor: Any, stream: Any) -> bytes:
+        """The SHA-256 of a tensor's bytes."""
+        with self.torch.cuda.stream(stream), self.torch.inference_mode():
+            plain = tensor.cpu().contiguous().reshape(-1)
+        return hashlib.sha256(plain.view(self.torch.uint8).numpy().data).digest()
+
+    def tensor(self, array: NDArray[Any]) -> Any:
+        """An array as a tensor; one that a GPU fetches by itself, where the model is on one."""
         given = self.torch.from_numpy(array)
-        if self.device.type == "cuda":
-            return (given if given.is_pinned() else given.pin_memory()).to(self.device, non_blocking=True)
-        return given.to(self.device)
+        if self.recorder is None or given.is_pinned():
+            return given
+        # By numpy, as torch copies more than 32768 values with all its threads, which wait for one another where other processes are at work.
+        pinned = self.torch.empty(given.shape, dtype=given.dtype, pin_memory=True)
+        np.copyto(pinned.numpy(), array)
+        return pinned
+
+    def asked(self, function: Callable[[Any], Any], array: NDArray[Any]) -> Any:
+        """What a function answers to an array, as a tensor where the model is."""
+        with self.torch.inference_mode():
+            given = self.tensor(array)
+            return function(given.to(self.device)) if self.recorder is None else self.recorder.ask(function, given)
 
     def answer(self, batch: Any) -> Any:
+        if isinstance(batch, np.ndarray):
+            return self.asked(self.whole, batch)
         with self.torch.inference_mode():
-            if isinstance(batch, np.ndarray):
-                given = self.sent(batch)
-                batch = given.to(self.dtype) if given.is_floating_point() else given
-            return self.model(batch)
+            return scores_in(self.model(batch))
+
+    def whole(self, given: Any) -> Any:
+        """The answer to a batch."""
+        return scores_in(self.model(given.to(self.dtype) if given.is_floating_point() else given))
 
     def hold(self, originals: NDArray[np.float32], places: NDArray[np.int64] | None) -> None:
         """Keeps inputs [inputs, ...] that others will differ from, and where [sites, places] (None: as before), where the model is."""
         with self.torch.inference_mode():
-            self.originals = self.sent(originals)
+            self.originals = self.kept(self.originals, originals)
             if places is not None:
-                self.places = self.sent(places)
+                self.places = self.kept(self.places, places)
 
-    def begin_edited(self, numbers: NDArray[np.int32], rows: int) -> Any:
-        """Asks about `rows` inputs that differ from those held: the number of each one's original, its site, and (as bits) its values there."""
-        with self.torch.inference_mode():
-            sent = self.sent(numbers)
-            which, site = sent[: 2 * rows].view(2, rows)
-            batch = self.originals.index_select(0, which)
-            values = sent[2 * rows :].view(self.torch.float32).view(rows, -1)
-            batch.view(rows, -1).scatter_(1, self.places.index_select(0, site), values)
-            answer = self.model(batch.to(self.dtype))
-        return self.begun(answer)
+    def kept(self, before: Any, array: NDArray[Any]) -> Any:
+        """An array where the model is: in the memory of the one before, which recordings know, if it fits there."""
+        given = self.tensor(array)
+        if before is not None and before.shape[1:] == given.shape[1:] and len(given) <= len(before):
+            before[: len(given)].copy_(given, non_blocking=True)
+            return before
+        if self.recorder is not None:
+            self.recorder.forget_all()
+        return given.to(self.device, non_blocking=True)
+
+    def edited(self, given: Any) -> Any:
+        """The answer to inputs that differ from those held: the number of each one's original, the site of each, and (as bits) its values there."""
+        rows = len(given) // (2 + self.places.shape[1])
+        which, site = given[: 2 * rows].view(2, rows)
+        batch = self.originals.index_select(0, which)
+        values = given[2 * rows :].view(self.torch.float32).view(rows, -1)
+        batch.view(rows, -1).scatter_(1, self.places.index_select(0, site), values)
+        return scores_in(self.model(batch.to(self.dtype)))
+
+    def begin_edited(self, numbers: NDArray[np.int32]) -> Any:
+        """Asks about inputs that differ from those held."""
+        return self.begun(self.asked(self.edited, numbers))
 
     def room(self, shape: list[int]) -> Any:
         """An array that the GPU reads by itself, while others are computed."""
@@ -176,7 +231,6 @@ class Module(Adapter):
         """An answer that may not be there yet: a GPU sends it by itself."""
         if not self.asynchronous:
             return answer
-        answer = getattr(answer, "logits", answer)
         if not getattr(answer, "is_cuda", False):
             return answer, None
         with self.torch.inference_mode():
@@ -188,6 +242,8 @@ class Module(Adapter):
             return super().finish(begun, rows)
         answer, copied = begun
         if copied is not None:
+            if self.recorder is not None:
+                self.recorder.heard(copied.query())
             copied.synchronize()
         return super().finish(answer, rows)
 
@@ -204,6 +260,8 @@ class Module(Adapter):
             for module, training in modules:
                 module.training = training
             self.originals = self.places = None
+            if self.recorder is not None:
+                self.recorder.forget_all()
 
 
 def adapt(
@@ -230,9 +288,14 @@ def adapt(
     raise TypeError(f"{type(model).__name__} is no model: give a callable on arrays, a torch module or a classifier")
 
 
+def scores_in(answer: Any) -> Any:
+    """The scores in what a model answers, which may be an object around them."""
+    return getattr(answer, "logits", answer)
+
+
 def scores_of(answer: Any, rows: int, name: str) -> Scores:
     """A model's answer to `rows` inputs as float32 [rows, classes]."""
-    answer = getattr(answer, "logits", answer)
+    answer = scores_in(answer)
     if hasattr(answer, "detach"):  # a torch tensor, wherever it is
         answer = answer.detach().cpu()
         answer = answer.float().numpy() if answer.is_floating_point() else answer.numpy()
@@ -256,6 +319,14 @@ def scores_of(answer: Any, rows: int, name: str) -> Scores:
 def _name_of(model: Any) -> str:
     own = getattr(model, "__name__", None)
     return "function" if own == "<lambda>" else str(own) if own else type(model).__name__
+
+
+def _is_function(model: Any) -> bool:
+    """Whether it is a function, or one that was wrapped (`jax.jit`, `functools.partial`): what is pickled of those is their name."""
+    if isinstance(model, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+        return True
+    inside = model.func if isinstance(model, functools.partial) else getattr(model, "__wrapped__", None)
+    return inside is not None and _is_function(inside)
 
 
 def _digest(content: str | bytes) -> str:

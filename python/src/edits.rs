@@ -63,6 +63,6 @@ impl Packed {
             let places = places.map(|(shape, places)| places.into_pyarray(py).reshape(shape)).transpose()?;
             adapter.call_method1("hold", (originals.into_array(py)?, places))?;
         }
-        adapter.call_method1("begin_edited", (self.numbers.into_pyarray(py), self.rows))
+        adapter.call_method1("begin_edited", (self.numbers.into_pyarray(py),))
     }
 }

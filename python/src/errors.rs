@@ -1,7 +1,7 @@
 //! What went wrong, as exceptions, in the words of Python.
 
 use pudica_measure::MeasureError;
-use pyo3::exceptions::{PyException, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// Options of the command that are parameters here.
@@ -47,13 +47,28 @@ pub fn measure_error(error: &MeasureError) -> PyErr {
     }
 }
 
-/// A model's own exception, with where it came: a note (`__notes__`, which Python 3.11 and later print) and the number of the input (`pudica_input`).
+/// A model's own exception, with where it came: a note (`__notes__`) and the number of the input (`pudica_input`).
 pub fn located(py: Python<'_>, error: PyErr, problem: Option<String>, input: Option<usize>) -> PyErr {
     let Some(problem) = problem.filter(|_| error.is_instance_of::<PyException>(py)) else { return error };
     let value = error.value(py);
     if value.call_method1("add_note", (&problem,)).is_err() {
-        let _ = value.setattr("__notes__", vec![problem]); // before 3.11
+        let _ = value.setattr("__notes__", vec![&problem]);
+        let _ = tell_in_traceback(value, problem); // all else is as it was
     }
     let _ = value.setattr("pudica_input", input); // some classes have no room for it
     error
+}
+
+/// Python 3.10 prints no notes. It prints exceptions that came before, so one more stands before the first of them.
+fn tell_in_traceback(error: &Bound<'_, PyAny>, problem: String) -> PyResult<()> {
+    let mut first = error.clone();
+    // What was raised by hand may be its own cause; nobody chains so many.
+    for _ in 0..100 {
+        let (cause, context) = (first.getattr("__cause__")?, first.getattr("__context__")?);
+        match [cause, context].into_iter().find(|before| !before.is_none()) {
+            Some(before) => first = before,
+            None => return first.setattr("__context__", PyRuntimeError::new_err(problem).value(error.py())),
+        }
+    }
+    Ok(())
 }

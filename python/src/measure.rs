@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use numpy::PyReadonlyArray1;
-use pudica_boolean::atomic::without_syncing;
+use pudica_boolean::atomic::writing_in_place;
 use pudica_boolean::npy::Type;
 use pudica_lab::{Event, Observer, Stop};
 use pudica_measure::nudges::{NudgeRequest, Setting, default_nudge};
@@ -130,7 +130,7 @@ pub fn measure(
     };
     let listener = Listener { progress, last: Mutex::new(None), raised: raised.clone(), stop: stop.clone() };
     let mut work = || pudica_measure::measure(&mut question, &folder, &listener, &stop);
-    let found = py.detach(|| if options.temporary { without_syncing(work) } else { work() });
+    let found = py.detach(|| if options.temporary { writing_in_place(work) } else { work() });
     let (problem, input) = match &found {
         Ok(finding) => (finding.summary.problem.clone(), finding.failed_at),
         Err(error) => (Some(error.to_string()), error.input()),

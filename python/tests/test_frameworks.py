@@ -1,5 +1,7 @@
 """Real models of scikit-learn, torch and JAX; those on a GPU are in test_gpu.py."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -117,8 +119,8 @@ class TestTorch:
         # As on a GPU: each answer is looked at after the next batch was begun.
         monkeypatch.setattr(Module, "asynchronous", property(lambda _: asynchronous, lambda *_: None))
         handed = []
-        sent = Module.sent
-        monkeypatch.setattr(Module, "sent", lambda self, array: handed.append(array) or sent(self, array))
+        tensor = Module.tensor
+        monkeypatch.setattr(Module, "tensor", lambda self, array: handed.append(array) or tensor(self, array))
         # 40 inputs of 16 patches: several chunks of work, in batches of which the last is smaller.
         images = np.random.default_rng(2).random(size=(40, 3, 16, 16)).astype(np.float32)
 
@@ -143,7 +145,7 @@ class TestTorch:
         # On torch's meta device there are no values: whatever would wait for a GPU raises there.
         adapter = Module(self.net(torch).eval().to("meta"), "net", "logits", 64, False, "net")
         adapter.hold(IMAGES, np.zeros((16, 48), dtype=np.int64))
-        answer = adapter.begin_edited(np.zeros(7 * 50, dtype=np.int32), 7)
+        answer = adapter.begin_edited(np.zeros(7 * 50, dtype=np.int32))
         assert answer.is_meta and answer.shape == (7, 5)
 
     def test_an_exception_at_a_touched_input_names_it(self, torch):
@@ -207,3 +209,18 @@ class TestJax:
         assert r.by_site.shape == (4,) and r.mean > 0
         again = pu.measure(lambda x: np.asarray(net(x)), ROWS, nudge=pu.FeatureNoise(scale=0.5), response=["label", "l2"], name="net")
         assert (again.by_input == r.by_input).all()
+
+    @pytest.mark.parametrize("wrapped_by", ["jax.jit", "functools.partial"])
+    def test_wrapped_functions_continue_only_if_somebody_names_them(self, wrapped_by, tmp_path):
+        wrap = functools.partial if wrapped_by == "functools.partial" else pytest.importorskip("jax").jit
+        asked = {"inputs": ROWS, "response": "label", "name": "model"}
+        first = pu.measure(wrap(difference), **asked, out=tmp_path / "named", identity="v1")
+        assert pu.measure(wrap(difference), **asked, out=tmp_path / "named", identity="v1").mean == first.mean
+        # A function's own name, which is all that can be pickled, says nothing about what it computes.
+        pu.measure(wrap(difference), **asked, out=tmp_path / "unnamed")
+        with pytest.raises(ValueError, match="another measurement"):
+            pu.measure(wrap(difference), **asked, out=tmp_path / "unnamed")
+
+
+def difference(x):
+    return x[:, 0] - x[:, 1]

@@ -176,7 +176,7 @@ def test_a_models_exception_is_itself_with_the_inputs_index():
     assert str(raised.value) == "cannot"
     (note,) = raised.value.__notes__
     assert "untouched input 123" in note and "broken raised Own" in note
-    assert raised.value.pudica_input == 123  # also where notes are not printed (Python 3.10)
+    assert raised.value.pudica_input == 123
 
     def broken_when_touched(x):
         if np.abs(x).max() > 50:
@@ -204,6 +204,14 @@ def test_a_models_exception_is_itself_with_the_inputs_index():
     with pytest.raises(Own) as raised:
         pu.measure(broken_at_once, ROWS)
     assert "untouched input 1" in raised.value.__notes__[0] and raised.value.pudica_input == 1
+
+
+def test_what_python_prints_of_a_models_exception_tells_the_input():
+    # Notes are printed since Python 3.11; before, there is what came before an exception. In a process of its own, as pytest prints in its own way.
+    program = "import numpy as np, pudica as pu\npu.measure(lambda x: 1 // 0, np.ones((3, 2), dtype=np.float32), name='broken')"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stderr.count("broken raised ZeroDivisionError (at the untouched input 0)") == 1
+    assert "ZeroDivisionError: integer division or modulo by zero" in ended.stderr
 
 
 class Elsewhere(Adapter):

@@ -4,8 +4,8 @@
 //! ```text
 //! FAULTS_FOLDER   what lies under it is watched
 //! FAULTS_LOG      a file to which a line is added for each operation: its number, the time, what and where, bytes as hexadecimal digits
-//! FAULTS_AT       the number of an operation, from 1: it fails with FAULTS_ERROR, or the process is killed before it
-//! FAULTS_ERROR    28 (no space), 5 (input/output error), 13 (permission denied) or kill
+//! FAULTS_AT       the number of an operation, from 1: it fails with FAULTS_ERROR, or the process is killed before it, or stops
+//! FAULTS_ERROR    28 (no space), 5 (input/output error), 13 (permission denied), kill, stop (before it) or stop-after (before it is logged)
 //! FAULTS_LINKS    none: the file system has no hard links
 //! FAULTS_MACHINE  the process takes itself to be on a machine of this name: others cannot see whether it lives
 //! ```
@@ -24,6 +24,7 @@ const O_CREAT: c_int = 0o100;
 const O_TRUNC: c_int = 0o1000;
 const O_APPEND: c_int = 0o2000;
 const SIGKILL: c_int = 9;
+const SIGSTOP: c_int = 19;
 
 #[repr(C)]
 pub struct Part {
@@ -36,6 +37,7 @@ unsafe extern "C" {
     fn __errno_location() -> *mut c_int;
     fn kill(process: c_int, signal: c_int) -> c_int;
     fn getpid() -> c_int;
+    fn raise(signal: c_int) -> c_int;
     fn lseek(file: c_int, offset: i64, whence: c_int) -> i64;
 }
 
@@ -44,8 +46,17 @@ struct Asked {
     folder: String,
     log: Option<c_int>,
     at: u64,
-    error: Option<c_int>,
+    fault: Fault,
     has_links: bool,
+}
+
+/// What befalls the operation that is named.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    Error(c_int),
+    Kill,
+    Stop,
+    StopAfter,
 }
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -65,7 +76,11 @@ fn asked() -> &'static Asked {
             folder: variable("FAULTS_FOLDER").unwrap_or_else(|| "/nowhere".into()),
             log,
             at: variable("FAULTS_AT").and_then(|text| text.parse().ok()).unwrap_or(0),
-            error: variable("FAULTS_ERROR").and_then(|text| text.parse().ok()),
+            fault: match variable("FAULTS_ERROR").as_deref() {
+                Some("stop") => Fault::Stop,
+                Some("stop-after") => Fault::StopAfter,
+                text => text.and_then(|text| text.parse().ok()).map_or(Fault::Kill, Fault::Error),
+            },
             has_links: variable("FAULTS_LINKS").as_deref() != Some("none"),
         }
     })
@@ -120,24 +135,31 @@ fn operate<T: Copy + PartialEq>(path: &str, what: impl FnOnce() -> String, faile
     let _order = ORDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let asked = asked();
     let number = COUNT.fetch_add(1, SeqCst) + 1;
-    if number == asked.at {
-        match asked.error {
-            // SAFETY: a thread's own error number.
-            Some(error) => unsafe {
-                *__errno_location() = error;
-                return failed;
-            },
-            None => unsafe {
-                kill(getpid(), SIGKILL);
-                loop {
-                    std::hint::spin_loop();
-                }
-            },
-        }
+    let fault = (number == asked.at).then_some(asked.fault);
+    match fault {
+        // SAFETY: a thread's own error number.
+        Some(Fault::Error(error)) => unsafe {
+            *__errno_location() = error;
+            return failed;
+        },
+        Some(Fault::Kill) => unsafe {
+            kill(getpid(), SIGKILL);
+            loop {
+                std::hint::spin_loop();
+            }
+        },
+        // All threads, until somebody lets them go on.
+        Some(Fault::Stop) => unsafe {
+            raise(SIGSTOP);
+        },
+        Some(Fault::StopAfter) | None => {}
     }
     // Before it: a process that is stopped just after it has done it must not seem to do it when it wakes up.
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let result = act();
+    if fault == Some(Fault::StopAfter) {
+        unsafe { raise(SIGSTOP) };
+    }
     if result != failed && asked.log.is_some() {
         // SAFETY: a thread's own error number, kept from what logging does.
         let error = unsafe { *__errno_location() };
@@ -166,6 +188,12 @@ fn hex(bytes: &[u8]) -> String {
 /// A name in the log: no spaces.
 fn named(path: &str) -> String {
     below(path).unwrap_or(path).replace(' ', "%20")
+}
+
+/// The name of an open file, when it was written to: another process may have put another one in its place since it was opened, and then it
+/// is a deleted one.
+fn name_of_file(file: RawFd) -> String {
+    named(&of_file(file))
 }
 
 type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
@@ -212,7 +240,12 @@ pub unsafe extern "C" fn write(file: c_int, bytes: *const c_void, count: usize) 
     // SAFETY: the caller gives `count` bytes.
     let what = || unsafe {
         let end = lseek(file, 0, 1);
-        format!("write {} {} {}", named(&path), end - count as i64, hex(std::slice::from_raw_parts(bytes.cast(), count)))
+        format!(
+            "write {} {} {}",
+            name_of_file(file),
+            end - count as i64,
+            hex(std::slice::from_raw_parts(bytes.cast(), count))
+        )
     };
     operate(&path, what, -1, || unsafe { real(file, bytes, count) })
 }
@@ -224,7 +257,7 @@ macro_rules! writes_at {
             let real: WriteAt = real(concat!(stringify!($name), "\0"));
             let path = of_file(file);
             let what = || unsafe {
-                format!("write {} {offset} {}", named(&path), hex(std::slice::from_raw_parts(bytes.cast(), count)))
+                format!("write {} {offset} {}", name_of_file(file), hex(std::slice::from_raw_parts(bytes.cast(), count)))
             };
             operate(&path, what, -1, || unsafe { real(file, bytes, count, offset) })
         }
@@ -240,7 +273,7 @@ pub unsafe extern "C" fn writev(file: c_int, parts: *const Part, count: c_int) -
         let parts = std::slice::from_raw_parts(parts, count as usize);
         let bytes: Vec<u8> =
             parts.iter().flat_map(|part| std::slice::from_raw_parts(part.base, part.length)).copied().collect();
-        format!("write {} {} {}", named(&path), lseek(file, 0, 1) - bytes.len() as i64, hex(&bytes))
+        format!("write {} {} {}", name_of_file(file), lseek(file, 0, 1) - bytes.len() as i64, hex(&bytes))
     };
     operate(&path, what, -1, || unsafe { real(file, parts, count) })
 }
@@ -251,7 +284,7 @@ macro_rules! on_files {
         pub unsafe extern "C" fn $name(file: c_int) -> c_int {
             let real: OnFile = real(concat!(stringify!($name), "\0"));
             let path = of_file(file);
-            operate(&path, || format!(concat!($word, " {}"), named(&path)), -1, || unsafe { real(file) })
+            operate(&path, || format!(concat!($word, " {}"), name_of_file(file)), -1, || unsafe { real(file) })
         }
     )*};
 }
@@ -289,7 +322,7 @@ macro_rules! truncates {
         pub unsafe extern "C" fn $name(file: c_int, length: i64) -> c_int {
             let real: unsafe extern "C" fn(c_int, i64) -> c_int = real(concat!(stringify!($name), "\0"));
             let path = of_file(file);
-            operate(&path, || format!("truncate {} {length}", named(&path)), -1, || unsafe { real(file, length) })
+            operate(&path, || format!("truncate {} {length}", name_of_file(file)), -1, || unsafe { real(file, length) })
         }
     )*};
 }

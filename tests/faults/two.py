@@ -1,6 +1,7 @@
 """Two processes at one sweep, and a task that another one takes for dead and that wakes up: no run is written by both. See tests/faults/run."""
 import collections, random, signal, subprocess, threading, time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import shim
 from kills import wait_until
@@ -16,17 +17,18 @@ ELSEWHERE = [{"machine": f"machine {name}"} for name in "ab"]
 
 
 class Two:
-    def __init__(self, place, library, names, seed):
-        self.place, self.library, self.names, self.seed = place, library, names, seed
+    def __init__(self, place, library, names, seed, mounts):
+        self.place, self.library, self.names, self.seed, self.mounts = place, library, names, seed, mounts
         self.lock = threading.Lock()
         self.counts = {name: collections.Counter() for name in names}
         self.problems = []
 
     def start(self, name, folder, number, unit, **more):
         words = self.place.command(name, *(["--unit", "1/1"] if unit else []))
-        env = shim.watched(self.library, folder / "out", folder / f"log{number}", PUDICA_CHECKPOINT_SECONDS=0.02, PUDICA_STALE_SECONDS=STALE, **more)
+        seen = self.mounts[number - 1] / folder.relative_to(self.place.scratch) if self.mounts else folder
+        env = shim.watched(self.library, seen / "out", folder / f"log{number}", PUDICA_CHECKPOINT_SECONDS=0.02, PUDICA_STALE_SECONDS=STALE, **more)
         with open(folder / f"stderr{number}", "wb") as stderr:
-            return subprocess.Popen(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+            return subprocess.Popen(words, cwd=seen, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
 
     def end(self, folder, number, child):
         """The exit code, and what was said."""
@@ -59,6 +61,26 @@ class Two:
         first = self.start(name, folder, 1, True, **one)
         wait_until(first, folder / "out", "file", int(chance.random() * 0.6 * len(expected)))
         first.send_signal(signal.SIGSTOP)
+        self.wakes_up(name, expected, folder, how, first, other)
+
+    def exact_zombie(self, name, expected, operations, number):
+        """The same, stopped just before or just after one of its operations, the worst moments: what it had looked at before is true no more."""
+        how, fault = [("before", "stop"), ("after", "stop-after")][number % 2]
+        at = random.Random(f"{self.seed}/{name}/{number}/exact").choice(operations)
+        folder = self.place.folder(name)
+        first = self.start(name, folder, 1, True, at=at, error=fault, **REQUEUED[0])
+        while first.poll() is None and not is_stopped(first.pid):
+            time.sleep(0.01)
+        self.wakes_up(name, expected, folder, how, first, REQUEUED[1])
+
+    def operations(self, name):
+        """The numbers of the operations by which an undisturbed process changes runs."""
+        folder = self.place.folder(name)
+        self.end(folder, 1, self.start(name, folder, 1, True, **REQUEUED[0]))
+        return [int(number) for number, _, run in changes(folder / "log1")]
+
+    def wakes_up(self, name, expected, folder, how, first, other):
+        """Another process makes what a stopped one had begun; then that one goes on."""
         was_there = first.poll() is None
         second = self.start(name, folder, 2, True, **other)
         code, said = self.end(folder, 2, second)
@@ -90,43 +112,58 @@ class Two:
             self.problems.append(f"{name}, {text}")
 
     def table(self):
-        columns = ["at once", "refused", "requeued", "silent", "too late", "taken over", "runs", "by both in turn", "problems"]
+        columns = ["at once", "refused", "requeued", "silent", "before", "after", "too late", "taken over", "runs", "by both in turn", "problems"]
         print(f"{'kind':<15}" + "".join(f"{column:>{len(column) + 3}}" for column in columns))
         for name, counts in self.counts.items():
             print(f"{name:<15}" + "".join(f"{counts[column]:>{len(column) + 3}}" for column in columns))
 
 
-def spans_of(log):
-    """When a process changed a file of each run: {run: (first, last)}. Scratch files are a process's own until they are renamed, and what is
+def is_stopped(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+    except OSError:
+        return False
+
+
+def changes(log):
+    """By what a process changed files of runs: (number, time, run). Scratch files are a process's own until they are renamed, and what is
     written to a file that another one has replaced is nowhere."""
-    spans = {}
     for line in log.read_text().splitlines() if log.exists() else []:
-        _, time_of, word, *names = line.split(" ")
+        number, at, word, *names = line.split(" ")
         for name in names[1:2] if word in ("rename", "link") else names[:1] if word in ("write", "unlink", "truncate") else []:
             if name.startswith("runs/") and not name.endswith((".scratch", "%20(deleted)")):
-                run, at = name.split("/")[1], float(time_of)
-                first, _ = spans.get(run, (at, at))
-                spans[run] = (first, at)
+                yield number, float(at), name.split("/")[1]
+
+
+def spans_of(log):
+    """When a process changed each run: {run: (first, last)}."""
+    spans = {}
+    for _, at, run in changes(log):
+        first, _ = spans.get(run, (at, at))
+        spans[run] = (first, at)
     return spans
 
 
-def run(place, names, rounds, seed, jobs):
-    """Whether all is well."""
+def run(place, names, rounds, seed, jobs, mounts):
+    """Whether all is well. `mounts`: how the first and the second process see the folder that `place` has."""
     library = shim.build(place.scratch)
     if library is None:
         print("tests/faults/run --two: skipped: needs rustc (or PUDICA_SHIM, the library made of tests/faults/shim.rs)")
         return True
     begun = time.monotonic()
-    two = Two(place, library, names, seed)
+    two = Two(place, library, names, seed, mounts)
 
     with ThreadPoolExecutor(jobs) as pool:
         references = dict(zip(names, pool.map(place.reference, names)))
+        parted = [name for name in names if SWEEPS[name][0].startswith("run ")]
+        operations = dict(zip(parted, pool.map(two.operations, parted)))
         tasks = []
         for number in range(rounds):
             for name in names:
                 tasks.append(pool.submit(two.at_once, name, *references[name], number))
-                if SWEEPS[name][0].startswith("run "):
+                if name in operations:
                     tasks.append(pool.submit(two.zombie, name, *references[name], number))
+                    tasks.append(pool.submit(two.exact_zombie, name, references[name][0], operations[name], number))
         for task in tasks:
             task.result()
     two.table()

@@ -1,5 +1,5 @@
 """Every write of a small sweep is made to fail, or to be the last before a kill or a power cut. See tests/faults/run."""
-import collections, errno, hashlib, re, shutil, subprocess, threading, time
+import collections, errno, hashlib, json, re, shutil, subprocess, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
@@ -29,12 +29,45 @@ ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES]
 HANGS = 300
 
 
+class Fault:
+    """One fault that is tried, and what came of it."""
+
+    def __init__(self, mode, where):
+        self.mode, self.where, self.counts, self.problems = mode, where, collections.Counter(), []
+
+    def count(self, *what):
+        self.counts.update(what)
+
+    def problem(self, text):
+        self.counts["problems"] += 1
+        self.problems.append(f"{self.mode}: {self.where}: {text}")
+
+
+class Journal:
+    """What was tried before, so that a pass can be made in several goes: a file with a line for each fault, or nothing."""
+
+    def __init__(self, path):
+        self.path, self.lock = path, threading.Lock()
+        lines = path.read_text().splitlines() if path and path.exists() else []
+        self.entries = [json.loads(line) for line in lines if line.endswith("}")] # a line may be cut
+
+    def of_kind(self, name):
+        """The faults of a kind that were tried: {(mode, where): (counts, problems)}."""
+        return {(one["mode"], one["where"]): (one["counts"], one["problems"]) for one in self.entries if one["kind"] == name}
+
+    def add(self, name, fault):
+        if self.path:
+            entry = {"kind": name, "mode": fault.mode, "where": fault.where, "counts": fault.counts, "problems": fault.problems}
+            with self.lock, open(self.path, "a") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
 class Writes:
-    def __init__(self, place, library, name):
-        self.place, self.library, self.lock, self.name = place, library, threading.Lock(), name
+    def __init__(self, place, library, name, journal, until):
+        self.place, self.library, self.lock, self.name, self.journal, self.until = place, library, threading.Lock(), name, journal, until
         self.command = COMMANDS[name] if "{out}" in COMMANDS[name] else f"{COMMANDS[name]} --out out"
         self.counts = {mode: collections.Counter() for mode in ["refused", "killed", "killed twice", "power cut"]}
-        self.problems = []
+        self.problems, self.before = [], journal.of_kind(name)
         folder = place.folder("calm")
         self.log = self.logged(folder)
         self.expected = contents(folder / "out")
@@ -44,55 +77,57 @@ class Writes:
         return subprocess.run(self.place.words(self.command, *more), cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=HANGS)
 
-    def problem(self, mode, text):
+    def attempt(self, mode, where, act, *arguments):
+        """Tries a fault, unless it was tried before or the time is up; counts what comes of it."""
+        fault = Fault(mode, where)
+        if before := self.before.get((mode, where)):
+            fault.counts, fault.problems = before
+        elif time.monotonic() < self.until:
+            act(fault, *arguments)
+            self.journal.add(self.name, fault)
         with self.lock:
-            self.counts[mode]["problems"] += 1
-            self.problems.append(f"{mode}: {text}")
+            self.counts[mode].update(fault.counts)
+            self.problems.extend(fault.problems)
 
-    def count(self, mode, *what):
-        with self.lock:
-            self.counts[mode].update(what)
-
-    def same(self, mode, where, folder):
+    def same(self, fault, folder):
         """Whether a sweep that has ended is the undisturbed one."""
         changed, left = differences(self.expected, contents(folder / "out")), strays(folder / "out")
         if changed or left:
-            self.problem(mode, f"{where}: other bytes in {changed[:6]}, left behind {left[:6]}")
+            fault.problem(f"other bytes in {changed[:6]}, left behind {left[:6]}")
         return not changed and not left
 
-    def again(self, mode, where, folder, *more):
+    def again(self, fault, folder, *more):
         """The same command without a fault must end well, with the same bytes."""
         ended = self.start(folder, environment(**CALM), *more)
         if ended.returncode:
-            self.problem(mode, f"{where}: the same command again ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
-        elif self.same(mode, where, folder):
+            fault.problem(f"the same command again ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
+        elif self.same(fault, folder):
             shutil.rmtree(folder)
 
-    def refused(self, at, error):
+    def refused(self, fault, at, error):
         """Operation `at` fails once."""
-        mode, where = "refused", f"operation {at} with {errno.errorcode[error]}"
         folder = self.place.folder("refused")
         ended = self.start(folder, shim.watched(self.library, folder / "out", at=at, error=error, **CALM))
-        self.count(mode, "tried", "ended well" if ended.returncode == 0 else "a sentence")
+        fault.count("tried", "ended well" if ended.returncode == 0 else "a sentence")
         last = (ended.stderr.strip().splitlines() or [""])[-1]
         if "panicked" in ended.stderr or ended.returncode not in (0, 2) or (ended.returncode == 2 and not last.startswith("pudica: ")):
-            self.problem(mode, f"{where}: ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
-        self.again(mode, where, folder)
+            fault.problem(f"ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
+        self.again(fault, folder)
 
-    def killed(self, at):
+    def killed(self, fault, at):
         """The process is killed just before operation `at`."""
         folder = self.place.folder("killed")
         ended = self.start(folder, shim.watched(self.library, folder / "out", at=at, error="kill", **CALM))
-        self.count("killed", "tried", "ended well" if ended.returncode == 0 else "killed")
-        self.again("killed", f"operation {at}", folder)
+        fault.count("tried", "ended well" if ended.returncode == 0 else "killed")
+        self.again(fault, folder)
 
-    def killed_twice(self, first, second, links):
+    def killed_twice(self, fault, first, second, links):
         """The process is killed just before operation `first`, and the one that continues just before `second`."""
-        mode, folder = "killed twice", self.place.folder("twice")
+        folder = self.place.folder("twice")
         for at in (first, second):
             ended = self.start(folder, shim.watched(self.library, folder / "out", at=at, error="kill", links=links, **CALM))
-        self.count(mode, "tried", "ended well" if ended.returncode == 0 else "killed")
-        self.again(mode, f"operations {first} and {second}, {links or 'with'} links", folder)
+        fault.count("tried", "ended well" if ended.returncode == 0 else "killed")
+        self.again(fault, folder)
 
     def pairs_of_kills(self):
         """Moments for two kills: the first leaves a claim behind, whole or (on a disk without links) empty, the second is at an operation on
@@ -119,9 +154,9 @@ class Writes:
             raise SystemExit(f"it writes in a way that is not watched: {unexpected}")
         return lines
 
-    def power_cut(self, where, tree):
+    def power_cut(self, fault, tree):
         """A disk that holds `tree` (names and contents; nothing: a folder) after a power cut."""
-        mode, folder = "power cut", self.place.folder("cut")
+        folder = self.place.folder("cut")
         for name, content in sorted(tree.items()):
             path = folder / "out" / name
             if content is None:
@@ -131,24 +166,24 @@ class Writes:
                 path.write_bytes(content)
         ended = self.start(folder, environment(**CALM))
         if ended.returncode == 0:
-            self.count(mode, "tried", "ended well")
-            if self.same(mode, where, folder):
+            fault.count("tried", "ended well")
+            if self.same(fault, folder):
                 shutil.rmtree(folder)
             return
-        self.count(mode, "tried", "a sentence")
+        fault.count("tried", "a sentence")
         if "panicked" in ended.stderr or ended.returncode != 2:
-            self.problem(mode, f"{where}: ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
+            fault.problem(f"ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
         if not self.command.startswith("run "):
             shutil.rmtree(folder)
             return # another --out is what helps
         shutil.rmtree(folder / "out" / "damaged", ignore_errors=True)
         ended = self.start(folder, environment(**CALM), "--repair")
         if ended.returncode:
-            self.problem(mode, f"{where}: --repair ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
+            fault.problem(f"--repair ended with {ended.returncode}: {ended.stderr.strip()[-400:]}")
             return
-        self.count(mode, "repaired")
+        fault.count("repaired")
         shutil.rmtree(folder / "out" / "damaged", ignore_errors=True)
-        if self.same(mode, where, folder):
+        if self.same(fault, folder):
             shutil.rmtree(folder)
 
     def table(self):
@@ -261,37 +296,39 @@ def power_cuts(log):
             key = hashlib.sha256(repr(sorted(tree.items())).encode()).digest()
             if key not in seen:
                 seen.add(key)
-                yield f"after operation {number} ({' '.join(line[2:4])}), names {names}, data {data}", tree
+                yield f"after operation {number} ({line[2]}), names {names}, data {data}", tree
 
 
-def run(place, names, jobs, few):
-    """Whether all is well. `few`: so many of each mode, evenly spread, instead of all."""
+def run(place, names, jobs, few, journal, seconds):
+    """Whether all is well. `few`: so many of each mode, evenly spread, instead of all; `seconds`: after them no other fault is begun."""
     library = shim.build(place.scratch)
     if library is None:
         print("tests/faults/run --writes: skipped: needs rustc (or PUDICA_SHIM, the library made of tests/faults/shim.rs)")
         return True
-    return all([of_kind(place, library, name, jobs, few) for name in names])
+    journal, until = Journal(journal), time.monotonic() + (seconds or float("inf"))
+    return all([of_kind(Writes(place, library, name, journal, until), jobs, few) for name in names if time.monotonic() < until])
 
 
-def of_kind(place, library, name, jobs, few):
+def of_kind(writes, jobs, few):
     begun = time.monotonic()
-    writes = Writes(place, library, name)
     every = range(1, writes.operations + 1)
     # All errors are alike to the code that writes: of other kinds than encoders, each operation fails with one of them.
-    errors = {at: ERRORS if name == "encoders" else [ERRORS[at % len(ERRORS)]] for at in every}
-    tasks = [[(writes.refused, at, error) for at in every for error in errors[at]], [(writes.killed, at) for at in every],
-             [(writes.power_cut, where, tree) for where, tree in power_cuts(writes.log)]]
-    all_of_them = sum(map(len, tasks))
+    errors = {at: ERRORS if writes.name == "encoders" else [ERRORS[at % len(ERRORS)]] for at in every}
+    refused = [("refused", f"operation {at} with {errno.errorcode[error]}", writes.refused, at, error) for at in every for error in errors[at]]
+    killed = [("killed", f"operation {at}", writes.killed, at) for at in every]
+    cut = [("power cut", where, writes.power_cut, tree) for where, tree in power_cuts(writes.log)]
+    all_of_them, tasks = len(refused + killed + cut), [refused, killed, cut]
     if few:
         tasks = [some[:: max(1, len(some) // few)] for some in tasks]
-    twice = [(writes.killed_twice, *moments) for moments in writes.pairs_of_kills()]
+    twice = [("killed twice", f"operations {first} and {second}, {links or 'with'} links", writes.killed_twice, first, second, links)
+             for first, second, links in writes.pairs_of_kills()]
     all_of_them, tasks = all_of_them + len(twice), [*tasks, twice]
     with ThreadPoolExecutor(jobs) as pool:
-        for task in [pool.submit(*task) for some in tasks for task in some]:
+        for task in [pool.submit(writes.attempt, *task) for some in tasks for task in some]:
             task.result()
     writes.table()
     tried = sum(counts["tried"] for counts in writes.counts.values())
-    print(f"{writes.operations} operations; {tried} of {all_of_them} faults tried in {time.monotonic() - begun:.0f} s\n", flush=True)
+    print(f"{writes.operations} operations; {tried} of {all_of_them} faults tried, the last ones in {time.monotonic() - begun:.0f} s\n", flush=True)
     for text in writes.problems[:20]:
         print(f"  {text}")
     return not writes.problems

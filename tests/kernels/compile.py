@@ -11,10 +11,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU = ROOT / "crates/ensemble/src/gpu"
 
 
-def sources(constant):
-    """The files that a constant of cuda.rs lists, in its order."""
-    listed = re.search(rf"const {constant}: &\[&str\] = &\[(.*?)\];", (GPU / "cuda.rs").read_text(), re.S).group(1)
-    return "".join((GPU / name).read_text() for name in re.findall(r'include_str!\("(.*?)"\)', listed))
+def programs(constant):
+    """The programs that a list of programs.rs names: their sources."""
+    listed = re.search(rf"static {constant}: &\[Program\] =\s*&\[(.*?)\];", (GPU / "programs.rs").read_text(), re.S).group(1)
+    files = [re.findall(r'"(\w+)"', names) for names in re.findall(r"program!\(\s*\[(.*?)\]", listed, re.S)]
+    return ["".join((GPU / f"kernels/{name}.cu").read_text() for name in names) for names in files]
 
 
 def compiled(nvrtc, source, options):
@@ -34,7 +35,8 @@ def compiled(nvrtc, source, options):
 
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
-    plain, tensor = sources("SOURCES"), sources("TENSOR_SOURCES")
+    plain, narrow, tensor = (programs(name) for name in ("PROGRAMS", "NARROW_PROGRAMS", "TENSOR_PROGRAMS"))
+    assert (len(plain), len(narrow), len(tensor)) == (5, 1, 3), "programs.rs is not read as it is written"
     # d, heads, ff, concat, number type, halves per factor where tensor cores are used
     shapes = [(128, 2, 128, 1, "float", 2), (128, 2, 128, 1, "float", 1), (128, 2, 128, 1, "double", 0),
               (4, 2, 4, 0, "float", 2), (32, 4, 64, 1, "float", 1)]
@@ -43,11 +45,12 @@ def main():
         on_tensor_cores = parts > 0 and d == 128 and ff == 128
         # Hopper has products of its own.
         for architecture in ("80", "90a") if on_tensor_cores else ("90",):
-            options = [f"--gpu-architecture=compute_{architecture}", "--std=c++17", f"-DD={d}", f"-DHEADS={heads}", f"-DFF={ff}",
+            options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", f"-DD={d}", f"-DHEADS={heads}", f"-DFF={ff}",
                        f"-DCONCAT={concat}", f"-DNUMBER={number}"] + ([f"-DPARTS={parts}"] if parts else [])
-            problem = compiled(nvrtc, plain + (tensor if on_tensor_cores else ""), options)
-            print(f"compute_{architecture}, d = {d}, ff = {ff}, {number}, {parts} halves: {'compiles' if problem is None else problem}")
-            failed += problem is not None
+            asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])
+            problems = [problem for program in asked if (problem := compiled(nvrtc, program, options)) is not None]
+            print(f"sm_{architecture}, d = {d}, ff = {ff}, {number}, {parts} halves: {len(asked)} programs", *problems or ["compile"])
+            failed += len(problems)
     sys.exit(1 if failed else 0)
 
 

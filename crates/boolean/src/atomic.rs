@@ -63,9 +63,9 @@ thread_local! {
     static LASTING: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile is written plainly, neither synced nor renamed, which
-/// takes milliseconds per file.
-pub fn without_syncing<T>(work: impl FnOnce() -> T) -> T {
+/// Does `work`, whose files end with this process anyway: what this thread writes meanwhile goes straight into the files, neither synced nor
+/// renamed, which would take milliseconds per file.
+pub fn writing_in_place<T>(work: impl FnOnce() -> T) -> T {
     /// Also where `work` panics.
     struct Again(bool);
     impl Drop for Again {
@@ -203,9 +203,9 @@ mod tests {
     fn files_that_do_not_last_are_written_plainly() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("short-lived.txt");
-        without_syncing(|| put(&path, "first, and longer").and_then(|()| put(&path, "second"))).unwrap();
+        writing_in_place(|| put(&path, "first, and longer").and_then(|()| put(&path, "second"))).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
-        let refused = without_syncing(|| write_atomically_if(&path, |_| Ok(()), || Err(io::Error::other("not now"))));
+        let refused = writing_in_place(|| write_atomically_if(&path, |_| Ok(()), || Err(io::Error::other("not now"))));
         assert_eq!(refused.unwrap_err().to_string(), "not now");
         assert_eq!((fs::read_to_string(&path).unwrap(), names(folder.path()).len()), ("second".into(), 1));
         assert!(LASTING.get(), "only meanwhile");

@@ -84,7 +84,8 @@ impl<T: Float> Kernel for Squares<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Named, Spectrum, TruthTable};
+    use crate::samples::{random, small, table};
+    use crate::{Spectrum, TruthTable};
 
     /// (absolute indicator, sum of squares), by counting.
     fn by_definition(table: &TruthTable) -> (u64, f64) {
@@ -101,10 +102,8 @@ mod tests {
 
     #[test]
     fn what_counting_gives_for_all_functions_of_at_most_3_variables_and_random_ones() {
-        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
-        let small = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
-        let random = (4..=10).flat_map(|n| (0..4).map(move |seed| Named::Random(seed).boolean_at(n).unwrap().table()));
-        for table in small.chain(random.map(|table| table.unwrap())) {
+        let random = (4..=10).flat_map(|n| (0..4).map(move |seed| random(seed, n)));
+        for table in small().chain(random) {
             let (sums, expected) = (sums(&table), by_definition(&table));
             assert_eq!((absolute_indicator(&sums).unwrap(), sum_of_square_indicator(&sums)), expected, "{table:?}");
         }
@@ -116,11 +115,11 @@ mod tests {
         for n in [20, 21, 22] {
             // Both parities of the number of ones.
             for seed in 0..3 {
-                let sums = sums(&Named::Random(seed).boolean_at(n).unwrap().table().unwrap());
+                let sums = sums(&random(seed, n));
                 assert_eq!(absolute_indicator(&sums).unwrap() as f64, largest_moved::<f64>(&sums).unwrap().round());
             }
             // Affine but for one input (r(a) = ±(2^n - 4)), but for two (±(2^n - 8), and ±2^n for the a between them).
-            let parity = Named::Parity.boolean_at(n).unwrap().table().unwrap();
+            let parity = table("parity", n);
             let almost = |set: &[u32]| {
                 let mut words = parity.words().to_vec();
                 words[0] |= set.iter().fold(0, |word, row| word | 1 << row);

@@ -128,7 +128,8 @@ impl Kernel for CountPart<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Named, flip_counts};
+    use crate::flip_counts;
+    use crate::samples::{random, small, table};
 
     /// Sums over all inputs with their probabilities.
     fn by_definition(table: &TruthTable, p: f64) -> (f64, Vec<f64>) {
@@ -145,10 +146,7 @@ mod tests {
 
     #[test]
     fn all_functions_of_at_most_3_variables_and_random_ones_of_4_to_12() {
-        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
-        let small = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
-        let random = (4..=12).map(|n| Named::Random(n as u64).boolean_at(n).unwrap().table().unwrap());
-        for table in small.chain(random) {
+        for table in small().chain((4..=12).map(|n| random(n as u64, n))) {
             for p in [0.0, 0.2, 0.5, 0.83, 1.0] {
                 let (mean, influences) = by_definition(&table, p);
                 let found = Biased::of(&table, p, false);
@@ -167,14 +165,13 @@ mod tests {
 
     #[test]
     fn closed_forms_of_larger_ones() {
-        let table = |name: Named, n| name.boolean_at(n).unwrap().table().unwrap();
-        let and = Biased::of(&table(Named::And, 19), 0.9, true);
+        let and = Biased::of(&table("and", 19), 0.9, true);
         assert!((and.mean - 0.9f64.powi(19)).abs() < 1e-15);
-        let parity = Biased::of(&table(Named::Parity, 18), 0.3, false);
+        let parity = Biased::of(&table("parity", 18), 0.3, false);
         assert!((parity.mean - 0.4f64.powi(18)).abs() < 1e-13, "{}", parity.mean);
         assert!((parity.average_sensitivity - 18.0).abs() < 1e-11, "{}", parity.average_sensitivity);
         // At p = 1/2 it is the uniform measure.
-        let random = table(Named::Random(3), 18);
+        let random = random(3, 18);
         let flips = flip_counts(&random);
         let found = Biased::of(&random, 0.5, false);
         flips.iter().zip(&found.influences).for_each(|(a, b)| assert!((*a as f64 / 262_144.0 - b).abs() < 1e-12));

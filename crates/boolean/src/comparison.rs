@@ -76,7 +76,7 @@ pub fn compare(f: &TruthTable, g: &TruthTable) -> Result<Comparison> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Named;
+    use crate::samples::{random, table};
 
     #[test]
     fn equation_60_is_alpha_two() {
@@ -98,13 +98,11 @@ mod tests {
 
     #[test]
     fn the_bound_holds_for_all_pairs_of_functions_of_two_variables_and_many_larger() {
-        let table = |n: usize, seed: u64| Named::Random(seed).boolean_at(n).unwrap().table().unwrap();
         for seed in 0..100 {
-            assert!(compare(&table(6, seed), &table(6, seed + 1)).unwrap().holds);
+            assert!(compare(&random(seed, 6), &random(seed + 1, 6)).unwrap().holds);
         }
         for (f, g) in [("parity", "first"), ("parity", "majority"), ("majority", "or"), ("parity", "kparity:0")] {
-            let at = |name: &str| name.parse::<Named>().unwrap().boolean_at(11).unwrap().table().unwrap();
-            let comparison = compare(&at(f), &at(g)).unwrap();
+            let comparison = compare(&table(f, 11), &table(g, 11)).unwrap();
             assert!(comparison.holds, "{f} {g} {comparison:?}");
         }
         let two = |truth: u64| {
@@ -117,10 +115,9 @@ mod tests {
 
     #[test]
     fn parity_is_far_from_anything_insensitive() {
-        let at = |name: Named| name.boolean_at(15).unwrap().table().unwrap();
-        let comparison = compare(&at(Named::Parity), &at(Named::Dictator(1))).unwrap();
+        let comparison = compare(&table("parity", 15), &table("dictator:1", 15)).unwrap();
         assert_eq!(comparison.distance, 0.5);
         assert!(comparison.lemma21.rmse > 0.7 && comparison.lemma21.rmse <= comparison.rmse);
-        assert!(compare(&at(Named::Parity), &Named::Or.boolean_at(3).unwrap().table().unwrap()).is_err());
+        assert!(compare(&table("parity", 15), &table("or", 3)).is_err());
     }
 }

@@ -86,10 +86,11 @@ fn certificate_at(changes: &[bool]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Named, sensitivity_profile};
+    use crate::samples::{random, small, table};
+    use crate::sensitivity_profile;
 
     fn of(name: &str, n: usize) -> Complexity {
-        complexity(&name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()).unwrap()
+        complexity(&table(name, n)).unwrap()
     }
 
     #[test]
@@ -136,24 +137,16 @@ mod tests {
 
     #[test]
     fn all_functions_of_at_most_3_variables_and_some_of_4() {
-        let table = |n: usize, truth: u64| {
-            TruthTable::from_fn(n, |x| truth >> x.iter().fold(0, |row, bit| 2 * row + u32::from(bit)) & 1 == 1).unwrap()
-        };
-        for n in 1..=3 {
-            for truth in 0..1u64 << (1 << n) {
-                assert_eq!(complexity(&table(n, truth)).unwrap(), by_definition(&table(n, truth)), "n={n} {truth:b}");
-            }
-        }
-        for seed in 0..200u64 {
-            let table = table(4, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48);
-            assert_eq!(complexity(&table).unwrap(), by_definition(&table));
+        let of_4 = |seed: u64| TruthTable::from_words(4, &[seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48]).unwrap();
+        for table in small().chain((0..200).map(of_4)) {
+            assert_eq!(complexity(&table).unwrap(), by_definition(&table), "{table:?}");
         }
     }
 
     #[test]
     fn sensitivity_at_most_block_sensitivity_at_most_certificate() {
         for seed in 0..10 {
-            let table = Named::Random(seed).boolean_at(8).unwrap().table().unwrap();
+            let table = random(seed, 8);
             let found = complexity(&table).unwrap();
             assert!(sensitivity_profile(&table).max() <= found.block_sensitivity);
             assert!(found.block_sensitivity <= found.certificate_complexity);
@@ -162,7 +155,7 @@ mod tests {
 
     #[test]
     fn thirteen_variables_are_refused() {
-        let table = Named::Or.boolean_at(13).unwrap().table().unwrap();
+        let table = table("or", 13);
         assert!(complexity(&table).unwrap_err().to_string().contains("n=13 is too large"));
     }
 }

@@ -55,12 +55,9 @@ fn count_up(digits: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spectrum;
     use crate::complexity::complexity;
-    use crate::{Named, Spectrum};
-
-    fn of(name: &str, n: usize) -> usize {
-        decision_tree_depth(&name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()).unwrap()
-    }
+    use crate::samples::{random, small, table};
 
     #[test]
     fn known_values() {
@@ -75,7 +72,7 @@ mod tests {
             ("address:3", 11, 4),
             ("tribes:3", 9, 9), // read-once functions are evasive
         ] {
-            assert_eq!(of(name, n), depth, "{name} n={n}");
+            assert_eq!(decision_tree_depth(&table(name, n)).unwrap(), depth, "{name} n={n}");
         }
     }
 
@@ -95,11 +92,7 @@ mod tests {
 
     #[test]
     fn all_functions_of_at_most_3_variables_and_random_ones_of_4_to_6() {
-        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
-        let tables = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
-        let random =
-            (0..60).map(|seed| Named::Random(seed).boolean_at(4 + seed as usize % 3).unwrap().table().unwrap());
-        for table in tables.chain(random) {
+        for table in small().chain((0..60).map(|seed| random(seed, 4 + seed as usize % 3))) {
             let all: Vec<usize> = (0..table.rows() as usize).collect();
             let depth = decision_tree_depth(&table).unwrap();
             assert_eq!(depth, by_definition(&all, &table, 0));
@@ -112,7 +105,7 @@ mod tests {
 
     #[test]
     fn thirteen_variables_are_refused() {
-        let table = Named::Or.boolean_at(13).unwrap().table().unwrap();
+        let table = table("or", 13);
         assert!(decision_tree_depth(&table).unwrap_err().to_string().contains("n=13 is too large"));
     }
 }

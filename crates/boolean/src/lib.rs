@@ -54,6 +54,8 @@ pub mod properties;
 pub mod real_sensitivity;
 pub mod restriction;
 pub mod sampled;
+#[cfg(test)]
+mod samples;
 pub mod sensitivity;
 mod simd;
 pub mod spectrum;

@@ -208,11 +208,8 @@ pub fn variables_of(set: u64, names: &[usize]) -> impl Iterator<Item = usize> {
 mod tests {
     use super::*;
     use crate::BooleanFunction;
-    use crate::{Expression, Named, flip_counts};
-
-    fn named(name: &str, n: usize) -> TruthTable {
-        name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()
-    }
+    use crate::samples::{random, small, table};
+    use crate::{Expression, flip_counts};
 
     fn names(table: &TruthTable) -> Vec<usize> {
         (1..=table.variables()).collect()
@@ -254,7 +251,7 @@ mod tests {
             .into_iter()
             .chain((4..=11).map(|n| ("random:5", n)))
         {
-            let table = named(name, n);
+            let table = table(name, n);
             assert_eq!(properties(&table), by_definition(n, &|x| table.get(x as u64)), "{name} n={n}");
         }
     }
@@ -267,7 +264,7 @@ mod tests {
             ("dictator:2", 18, true, false, true, 1),
             ("or", 20, true, true, false, 20),
         ] {
-            let found = properties(&named(name, n));
+            let found = properties(&table(name, n));
             let expected = (monotone, symmetric, linear, relevant);
             assert_eq!(
                 (found.monotone, found.symmetric, found.linear, found.relevant_variables.len()),
@@ -275,7 +272,7 @@ mod tests {
                 "{name}"
             );
         }
-        let mut table = named("majority", 19);
+        let mut table = table("majority", 19);
         table.set(1 << 18, !table.get(1 << 18)); // one neighbour of the zeros
         let found = properties(&table);
         assert!(!found.monotone && !found.unate && !found.symmetric && !found.balanced);
@@ -284,10 +281,7 @@ mod tests {
     #[test]
     fn the_normal_form_evaluates_to_the_function() {
         // All functions of at most 3 variables; larger ones cross words and parts.
-        let small =
-            (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| TruthTable::from_words(n, &[truth]).unwrap()));
-        let large = [5, 6, 7, 12].map(|n| named("random:3", n));
-        for table in small.chain(large) {
+        for table in small().chain([5, 6, 7, 12].map(|n| random(3, n))) {
             let terms = transformed(&table);
             let is_term = |set: u64| terms[(set / 64) as usize] >> (set % 64) & 1 == 1;
             for x in 0..table.rows() {
@@ -300,16 +294,14 @@ mod tests {
             assert_eq!(found.degree, all.iter().map(|set| set.count_ones() as usize).max().unwrap_or(0));
         }
         // Between parts: a transform of a transform is the function again.
-        let table = named("random:9", 19);
+        let table = table("random:9", 19);
         let once = TruthTable::from_words(19, &transformed(&table)).unwrap();
         assert_eq!(transformed(&once), used_words(&table));
     }
 
     #[test]
     fn chow_parameters_are_the_lowest_coefficients() {
-        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
-        let tables = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
-        for table in tables.chain([6, 7, 13].map(|n| named("random:1", n))) {
+        for table in small().chain([6, 7, 13].map(|n| random(1, n))) {
             let (n, spectrum) = (table.variables(), crate::Spectrum::of(&table).unwrap());
             let sets = std::iter::once(0).chain((0..n).rev().map(|place| 1 << place));
             assert_eq!(chow_parameters(&table), sets.map(|set| spectrum.coefficient(set)).collect::<Vec<_>>());
@@ -328,7 +320,7 @@ mod tests {
         let restricted = Expression::parse("x1 & x2 ^ x3", None).unwrap().table().unwrap();
         assert_eq!(NormalForm::of(&restricted, &[2, 5, 7]).unwrap().polynomial.unwrap(), "x7 + x2 x5");
         assert_eq!((of("x1 & x2 & x3").degree, of("x1 ^ x9").degree, of("1").degree), (3, 1, 0));
-        let or = NormalForm::of(&named("or", 10), &[0; 10]).unwrap();
+        let or = NormalForm::of(&table("or", 10), &[0; 10]).unwrap();
         assert_eq!((or.degree, or.terms, or.polynomial), (10, 1023, None));
     }
 }

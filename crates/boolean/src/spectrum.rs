@@ -408,10 +408,10 @@ impl<T: Entry> Kernel for SumPart<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Named;
+    use crate::samples::{random, small, table};
 
     fn spectrum(name: &str, n: usize) -> Spectrum {
-        Spectrum::of(&name.parse::<Named>().unwrap().boolean_at(n).unwrap().table().unwrap()).unwrap()
+        Spectrum::of(&table(name, n)).unwrap()
     }
 
     #[test]
@@ -471,10 +471,7 @@ mod tests {
     /// All functions of at most 3 variables and random ones of 4 to 7, as the definitions are.
     #[test]
     fn entropy_immunity_and_autocorrelation_are_what_they_are_defined_as() {
-        let small = (1..=3).flat_map(|n| (0..1u64 << (1 << n)).map(move |truth| (n, truth)));
-        let small = small.map(|(n, truth)| TruthTable::from_words(n, &[truth]).unwrap());
-        let random = (4..=7).map(|n| Named::Random(n as u64).boolean_at(n).unwrap().table().unwrap());
-        for table in small.chain(random) {
+        for table in small().chain((4..=7).map(|n| random(n as u64, n))) {
             let (n, rows) = (table.variables(), table.rows());
             let sign = |row: u64| if table.get(row) { -1i64 } else { 1 };
             let spectrum = Spectrum::of(&table).unwrap();
@@ -512,7 +509,7 @@ mod tests {
 
     #[test]
     fn conventions_differ_by_the_affine_map() {
-        let table = "majority".parse::<Named>().unwrap().boolean_at(5).unwrap().table().unwrap();
+        let table = table("majority", 5);
         let values: Vec<f64> = (0..32).map(|row| f64::from(u8::from(table.get(row)))).collect();
         let direct = Spectrum::of_real(RealTable::new(5, Array::from(&values[..]), f64::EPSILON).unwrap()).unwrap();
         let mapped = Spectrum::of(&table).unwrap().in_convention(Convention::ZeroOne);

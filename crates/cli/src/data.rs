@@ -173,11 +173,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
+/// The data folder that the environment names.
+pub fn folder_of_environment() -> Option<PathBuf> {
+    std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
 /// The data folder a user gave, which must be one, or the one the environment names.
 pub fn data_folder(given: Option<&Path>) -> Result<Option<PathBuf>, String> {
-    let named = || std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from);
-    match given.map(Path::to_path_buf).or_else(named) {
-        Some(folder) if !folder.is_dir() => Err(format!("{} is not a folder", folder.display())),
+    match given.map(Path::to_path_buf).or_else(folder_of_environment) {
+        Some(folder) if !folder.is_dir() => {
+            let from = if given.is_some() { "" } else { "PUDICA_DATA: " };
+            Err(format!("{from}{} is not a folder", folder.display()))
+        }
         folder => Ok(folder),
     }
 }

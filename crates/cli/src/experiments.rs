@@ -7,7 +7,7 @@ use crate::progress::Progress;
 use crate::signals::{if_it_takes_long, stop_on_signals};
 use crate::slurm;
 use crate::text::{counted, grouped, number, seconds};
-use crate::{Ending, PROGRAM};
+use crate::{Ending, PROGRAM, tell_fast_build};
 use clap::Args;
 use pudica_lab::kinds::{KINDS, Kind, SettingDoc};
 use pudica_lab::recipe::{Plot, builtin_names};
@@ -318,7 +318,10 @@ fn shortened(values: &[String]) -> String {
         [first, second, .., last] if values.len() > 8 => {
             format!("{first}, {second}, ..., {last} ({} values)", values.len())
         }
-        _ => values.join(", "),
+        _ => {
+            let shown = |value: &String| if value.is_empty() { "none".into() } else { value.clone() };
+            values.iter().map(shown).collect::<Vec<_>>().join(", ")
+        }
     }
 }
 
@@ -381,6 +384,7 @@ fn make(
     if_it_takes_long(stop.clone(), || {
         eprintln!("stopping: the step at work is finished and saved first; the same signal again ends it at once");
     });
+    tell_fast_build();
     let tally = execute_with(experiment.as_ref(), plan, folder, machine, observer, stop)?;
     if tally.stopped && tally.remaining > 0 {
         eprintln!("stopped with {} to go, all saved; the same command continues", counted(tally.remaining, "run"));

@@ -1,6 +1,7 @@
 //! `pudica data fetch`: data sets from where they are published.
 
 use crate::Ending;
+use crate::data::folder_of_environment;
 use crate::download::{Downloader, part_of};
 use crate::text::seconds;
 use clap::Args;
@@ -50,8 +51,7 @@ const LARGEST_MEMBER: u64 = 1 << 30;
 /// Runs `pudica data fetch`.
 pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
     let sources: Vec<Source> = arguments.names.iter().map(|name| Source::named(name)).collect::<Result<_, _>>()?;
-    let named = || std::env::var_os("PUDICA_DATA").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let data = arguments.data.clone().or_else(named);
+    let data = arguments.data.clone().or_else(folder_of_environment);
     let data = data.ok_or("say where the data sets go: --data DIR, or the variable PUDICA_DATA")?;
     if let Some(mirror) = arguments.mirror.as_deref().filter(|mirror| !is_web_address(mirror)) {
         return Err(format!("--mirror '{mirror}' is no address, such as https://mirror.example/data").into());

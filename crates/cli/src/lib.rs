@@ -43,6 +43,15 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
 /// The program, for the record of what it makes.
 pub const PROGRAM: &str = concat!("pudica ", env!("CARGO_PKG_VERSION"), env!("PUDICA_COMMIT"));
 
+/// Says on standard error, before networks compute, that some of them are slow in this build (`--profile fast-build`).
+pub(crate) fn tell_fast_build() {
+    if cfg!(fast_build) {
+        eprintln!(
+            "note: built with --profile fast-build: encoders and Boolean functions have full speed, all other networks are slower than with --release"
+        );
+    }
+}
+
 /// A laboratory for sensitivity: nudge functions and neural networks, and measure how they respond.
 #[derive(Parser)]
 #[command(name = "pudica", version = VERSION, max_term_width = 110, after_help = EXAMPLES)]

@@ -4,7 +4,7 @@ use crate::data::data_folder;
 use crate::progress::Progress;
 use crate::signals::{if_it_takes_long, leave, stop_on_signals};
 use crate::text::{counted, grouped, number, seconds};
-use crate::{Ending, PROGRAM};
+use crate::{Ending, PROGRAM, tell_fast_build};
 use clap::Args;
 use pudica_lab::Stop;
 use pudica_measure::nudges::{NUDGES, Needs, NudgeRequest, Setting, default_nudge, kind_name};
@@ -171,6 +171,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let responses: Vec<Compared> =
         arguments.response.iter().map(|name| Compared::named(name)).collect::<Result<_, _>>()?;
     let data = data_folder(arguments.reading.data.as_deref())?;
+    tell_fast_build();
     let requests = arguments.requests()?;
     let models: Vec<Box<dyn Model>> =
         requests.iter().map(|request| open_model(request, data.as_deref())).collect::<Result<_, _>>()?;

@@ -102,7 +102,8 @@ pub fn seconds(seconds: f64) -> String {
         s if s < 0.995 => format!("{s:.2} s"),
         s if s < 119.95 => format!("{s:.1} s"),
         s if s < 7199.5 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        s if s < 172_770.0 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} days {} h", whole / 86_400, whole % 86_400 / 3600),
     }
 }
 
@@ -139,8 +140,11 @@ mod tests {
 
     #[test]
     fn times_read_well() {
-        let shown =
-            [2e-7, 4.2e-4, 9.996e-4, 0.0125, 0.09996, 0.1855, 0.9988, 12.5, 119.96, 185.0, 7199.6, 9000.0].map(seconds);
+        let shown = [
+            2e-7, 4.2e-4, 9.996e-4, 0.0125, 0.09996, 0.1855, 0.9988, 12.5, 119.96, 185.0, 7199.6, 9000.0, 172_700.0,
+            180_000.0,
+        ]
+        .map(seconds);
         assert_eq!(
             shown,
             [
@@ -155,7 +159,9 @@ mod tests {
                 "2 min 0 s",
                 "3 min 5 s",
                 "2 h 0 min",
-                "2 h 30 min"
+                "2 h 30 min",
+                "47 h 58 min",
+                "2 days 2 h"
             ]
         );
     }

@@ -2,27 +2,12 @@
 
 mod common;
 
-use common::{json, measures, printed, pudica, refused, run_folders, text};
+use common::{TINY, json, measures, printed, pudica, refused, run_folders, text, with_tiny};
 use std::path::Path;
-
-const TINY: &str = r#"
-title = "Tiny"
-[settings]
-model.d = 8
-n = 3
-train = { batch = 16, lr = 0.01, steps = 20 }
-eval.batches = 2
-measure = { batches = 2, draws = 2 }
-[[quick.sweep]]
-name = "all"
-grid.target = ["parity", "first"]
-grid.seed = "0..2"
-"#;
 
 /// A recipe, and its runs: all in `whole`, the first half in `a`, the second in `b`.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let folder = with_tiny();
     for (out, unit) in [("whole", &[][..]), ("a", &["--unit", "1/2"]), ("b", &["--unit", "2/2"])] {
         printed(folder.path(), &[&["run", "tiny.toml", "--out", out], unit].concat());
     }
@@ -124,8 +109,7 @@ fn what_does_not_belong_together_is_refused_in_one_sentence() {
 #[cfg(unix)]
 #[test]
 fn unfinished_runs_go_on_after_a_merge() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let folder = with_tiny();
     let run = ["run", "tiny.toml", "train.steps=20000", "track.every=1000", "target=parity", "seed=0", "--out"];
     let out = folder.path().join("begun");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pudica"));

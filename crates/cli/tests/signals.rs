@@ -5,38 +5,20 @@
 
 mod common;
 
-use common::{measures, send, started};
+use common::{measures, send, started, with_tiny};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Two runs of some seconds.
-const SLOW: &str = r#"
-title = "Slow"
-[settings]
-target = "parity"
-n = 3
-model.d = 8
-train = { batch = 16, steps = 20000 }
-eval.batches = 2
-measure = { batches = 2, draws = 2 }
-[[quick.sweep]]
-name = "all"
-grid.seed = "0..2"
-"#;
+const SLOW: [&str; 6] = ["run", "tiny.toml", "target=parity", "train.steps=20000", "--jobs", "1"];
 
 fn command(folder: &Path, out: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));
-    command.args(["run", "slow.toml", "--jobs", "1", "--out", out]).current_dir(folder);
+    command.args(SLOW).args(["--out", out]).current_dir(folder);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
-}
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("slow.toml"), SLOW).unwrap();
-    folder
 }
 
 /// Whether these tests run under `nohup`, which the command heeds: no SIGHUP then.
@@ -48,7 +30,7 @@ fn under_nohup() -> bool {
 
 #[test]
 fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
-    let folder = folder();
+    let folder = with_tiny();
     assert!(command(folder.path(), "straight").output().unwrap().status.success());
     let expected = measures(&folder.path().join("straight"));
     assert_eq!(expected.len(), 2);
@@ -75,7 +57,7 @@ fn each_signal_saves_and_the_same_command_continues_to_the_same_numbers() {
 /// Its standard error is a full pipe, so that after the first signal it waits, for ever, to say how to continue.
 #[test]
 fn a_second_signal_of_the_same_kind_does_not_wait() {
-    let folder = folder();
+    let folder = with_tiny();
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = command(folder.path(), "out");
     command.stderr(writer.try_clone().unwrap());
@@ -108,9 +90,9 @@ fn a_second_signal_of_the_same_kind_does_not_wait() {
 
 #[test]
 fn under_nohup_a_closed_terminal_is_ignored() {
-    let folder = folder();
+    let folder = with_tiny();
     let mut nohup = Command::new("nohup");
-    nohup.arg(env!("CARGO_BIN_EXE_pudica")).args(["run", "slow.toml", "--jobs", "1", "--out", "out"]);
+    nohup.arg(env!("CARGO_BIN_EXE_pudica")).args(SLOW).args(["--out", "out"]);
     nohup.current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = started(&mut nohup, &folder.path().join("out"));
     send("HUP", &child);

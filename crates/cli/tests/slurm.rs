@@ -4,29 +4,15 @@
 
 mod common;
 
-use common::{json, measures, run_folders, text};
+use common::{json, measures, run_folders, text, with_tiny};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-const TINY: &str = r#"
-title = "Tiny"
-[settings]
-model.d = 8
-n = 3
-train = { batch = 16, lr = 0.01, steps = 20 }
-eval.batches = 2
-measure = { batches = 2, draws = 2 }
-[[quick.sweep]]
-name = "all"
-grid.seed = "0..4"
-"#;
-
 /// A recipe, and commands that do as Slurm's: `sbatch` names job 77, `squeue` shows what is in the file `queue`, all note their arguments.
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    let folder = with_tiny();
     let bin = folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let here = folder.path().display();
@@ -174,7 +160,18 @@ fn only_what_is_left_is_submitted() {
 #[test]
 fn a_task_that_is_told_to_end_asks_for_another_start_and_status_shows_it() {
     let folder = folder();
-    let arguments = ["run", "tiny.toml", "train.steps=200000", "seed=0", "--out", "out", "--unit", "1/1", "--requeue"];
+    let arguments = [
+        "run",
+        "tiny.toml",
+        "train.steps=200000",
+        "target=parity",
+        "seed=0",
+        "--out",
+        "out",
+        "--unit",
+        "1/1",
+        "--requeue",
+    ];
     let start = || {
         let mut command = command(folder.path(), &arguments);
         command

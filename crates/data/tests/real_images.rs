@@ -1,23 +1,14 @@
 //! The real data sets, where they are: in the folder `PUDICA_DATA` names, or `../shared/data` beside the repository.
 
+mod real_data;
+
 use pudica_data::Split;
 use pudica_data::images::{DataSet, Images, Verdict};
-use std::path::PathBuf;
-
-/// The data folder, or a line that says what is skipped.
-fn data() -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("PUDICA_DATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("cifar10").is_dir() {
-        eprintln!("skipped: no data sets in {} (set PUDICA_DATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
+use real_data::data;
 
 /// Reads the test split, after comparing its checksums.
 fn check(name: &str, verdict: Verdict, counts: [usize; 10]) -> Option<Images> {
-    let folder = data()?;
+    let folder = data("cifar10")?;
     let set = DataSet::named(name).unwrap();
     if set.files(&folder, Split::Test).is_empty() {
         eprintln!("skipped: no {name} in {}", folder.display());

@@ -1,11 +1,14 @@
 //! Files of texts, right and wrong, and a tiny vocabulary whose tokens can be worked out by hand.
 
+mod real_data;
+
 use flate2::{Compression, write::GzEncoder};
 use pudica_data::Split;
 use pudica_data::Stream;
 use pudica_data::text::{
     Columns, PairEncoder, Pairs, TEXT_SETS, TextSet, Vocabulary, read_mrpc, read_qqp, read_sst2, read_table,
 };
+use real_data::data;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -204,20 +207,9 @@ fn vocabularies_that_make_no_sense_are_explained() {
     assert!(nowhere.contains("there is no encoder.json or vocab.json"), "{nowhere}");
 }
 
-/// The real files, in the folder `PUDICA_DATA` names or beside the repository; `None`, said aloud, where they are not.
-fn data() -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("PUDICA_DATA").map_or_else(beside, PathBuf::from);
-    if !folder.join("bpe").is_dir() {
-        eprintln!("skipped: no texts and tokens in {} (set PUDICA_DATA)", folder.display());
-        return None;
-    }
-    Some(folder)
-}
-
 #[test]
 fn tokens_are_those_of_the_python_tokenisers() {
-    let Some(data) = data() else { return };
+    let Some(data) = data("bpe") else { return };
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tokens-text.json");
     let golden: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let texts: Vec<String> = serde_json::from_value(golden["texts"].clone()).unwrap();
@@ -244,7 +236,7 @@ fn tokens_are_those_of_the_python_tokenisers() {
 
 #[test]
 fn very_long_texts_keep_all_their_letters() {
-    let Some(data) = data() else { return };
+    let Some(data) = data("bpe") else { return };
     let encoder = PairEncoder::open(&data.join("bpe"), Vocabulary::Roberta).unwrap();
     for text in [" ".repeat(30_000) + "x", "ab ".repeat(20_000), "é".repeat(30_000)] {
         let row = Pairs { texts: vec![(text.clone(), None)], labels: vec![0] };
@@ -257,7 +249,7 @@ fn very_long_texts_keep_all_their_letters() {
 
 #[test]
 fn the_real_sets_have_the_rows_and_labels_they_are_known_for() {
-    let Some(data) = data() else { return };
+    let Some(data) = data("bpe") else { return };
     for (name, split, expected) in [
         ("mrpc", Split::Train, [1_323, 2_753]),
         ("mrpc", Split::Test, [578, 1_147]),

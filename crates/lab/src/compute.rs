@@ -11,7 +11,7 @@ use crate::units::Unit;
 pub struct Compute {
     /// `cpu` (all cores), `cuda` (the first NVIDIA GPU) or `torch` (the processor, through LibTorch).
     pub device: String,
-    /// `f32`; `tf32`, on a GPU, faster, factors of products rounded to 11 bits; or `f64`, slow, to see whether a result hangs on rounding.
+    /// `f32`; `tf32`, on a GPU, faster, factors of products rounded to 11 bits; or `f64`, slow, to check whether a result depends on rounding.
     pub dtype: String,
     /// `standard`; or `reference`, the readable networks that the fast ones are checked against, by automatic differentiation.
     pub engine: String,
@@ -35,6 +35,16 @@ pub struct Abilities {
 }
 
 impl Abilities {
+    /// Of kinds whose runs are computed in f64 on the CPU, each by itself and without data.
+    pub const CPU_F64: Abilities = Abilities {
+        devices: &["cpu"],
+        dtypes: &["f64"],
+        engines: &["standard"],
+        data: false,
+        jobs: true,
+        together: false,
+    };
+
     /// What it computes on where nobody says otherwise.
     pub fn default_compute(&self) -> Compute {
         Compute { device: self.devices[0].into(), dtype: self.dtypes[0].into(), engine: self.engines[0].into() }

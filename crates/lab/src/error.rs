@@ -20,7 +20,7 @@ pub enum Error {
         problem: String,
     },
     /// A setting's name is not known.
-    #[error("unknown setting `{key}`{}", did_you_mean(.nearest))]
+    #[error("unknown setting `{key}`{}", nearest_or_list(.nearest))]
     UnknownSetting {
         /// What was written.
         key: String,
@@ -152,6 +152,13 @@ impl From<ProbeError> for Error {
 impl From<TheoryError> for Error {
     fn from(error: TheoryError) -> Self {
         Error::Other(error.to_string())
+    }
+}
+
+fn nearest_or_list(nearest: &Option<String>) -> String {
+    match nearest {
+        Some(_) => did_you_mean(nearest),
+        None => "; `pudica settings` lists them all".into(),
     }
 }
 

@@ -266,7 +266,7 @@ mod tests {
         let sentence = |key: &str, value: Value| defaults().set(key, value).unwrap_err().to_string();
         assert_eq!(sentence("model.heds", 2.into()), "unknown setting `model.heds`; did you mean `model.heads`?");
         assert_eq!(sentence("lr", 2.into()), "unknown setting `lr`; did you mean `train.lr`?");
-        assert_eq!(sentence("zzz", 2.into()), "unknown setting `zzz`");
+        assert_eq!(sentence("zzz", 2.into()), "unknown setting `zzz`; `pudica settings` lists them all");
         assert_eq!(sentence("model", 2.into()), "unknown setting `model`; did you mean `model.d`?");
         assert_eq!(sentence("n", "long".into()), "n: expects a number, but got \"long\"");
         assert_eq!(sentence("n", Value::from(-4)), "n: expects a whole number, 0 or more, but got -4");

@@ -13,15 +13,9 @@ use fake::Fake;
 use pudica_lab::store::{AtWork, Owner, Status};
 use pudica_lab::{Event, Machine, Plan, Stop, Tally, Unit, execute_with};
 
-const RECIPE: &str = "
-title = 'test'
-[quick.settings]
-train = { steps = 40, batch = 1 }
-eval.converged_below = 10.0
-[[quick.sweep]]
-name = 'all'
-grid.seed = '0..12'
-";
+fn recipe() -> String {
+    fake::recipe(40, 10.0, "grid.seed = '0..12'")
+}
 
 /// Makes all runs as one of several processes would; the ids of those that ended here.
 fn run(plan: &Plan, folder: &Path, step_time: u64, stale_after: u64) -> (Tally, Vec<String>) {
@@ -64,7 +58,7 @@ fn tell(folder: &Path, report: &AtWork) {
 #[test]
 fn of_three_at_once_one_makes_each_run() {
     let (alone, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &[]);
+    let plan = plan(&recipe(), &[]);
     run(&plan, alone.path(), 0, 60_000);
     let made: Vec<(Tally, Vec<String>)> = std::thread::scope(|scope| {
         let three: Vec<_> = (0..3).map(|_| scope.spawn(|| run(&plan, shared.path(), 500, 60_000))).collect();
@@ -86,7 +80,7 @@ fn of_three_at_once_one_makes_each_run() {
 
 #[test]
 fn what_a_silent_process_had_is_taken_over_and_what_a_living_one_has_is_not() {
-    let plan = plan(RECIPE, &[]);
+    let plan = plan(&recipe(), &[]);
     let silent = tempfile::tempdir().unwrap();
     left_behind(silent.path(), &plan.runs[3].id);
     let begun = Instant::now();
@@ -113,7 +107,7 @@ fn what_a_silent_process_had_is_taken_over_and_what_a_living_one_has_is_not() {
 #[test]
 fn one_whose_run_was_taken_over_writes_nothing_more() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["seed=0", "train.steps=100000", "track.every=100"]);
+    let plan = plan(&recipe(), &["seed=0", "train.steps=100000", "track.every=100"]);
     let run_folder = folder.path().join("runs").join(&plan.runs[0].id);
     let metrics = || std::fs::read(run_folder.join("metrics.jsonl")).unwrap_or_default();
     let (tally, ids) = std::thread::scope(|scope| {
@@ -135,7 +129,7 @@ fn one_whose_run_was_taken_over_writes_nothing_more() {
 #[test]
 fn the_status_is_told_by_files() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["seed=0..3", "train.steps=3000", "train.lr=0.1,100"]);
+    let plan = plan(&recipe(), &["seed=0..3", "train.steps=3000", "train.lr=0.1,100"]);
     let seen = Mutex::new(None);
     std::thread::scope(|scope| {
         let sweep = scope.spawn(|| run(&plan, folder.path(), 1000, 60_000));

@@ -12,15 +12,9 @@ use fake::{Fake, execute};
 use pudica_lab::store::Status;
 use pudica_lab::{Event, Machine, Outcome, Plan, Recipe, Request, Stop, SweepFolder, Tally, execute_with};
 
-const RECIPE: &str = "
-title = 'test'
-[quick.settings]
-train = { steps = 200, batch = 1 }
-eval.converged_below = 0.1
-[[quick.sweep]]
-name = 'all'
-grid.seed = '0..6'
-";
+fn recipe() -> String {
+    fake::recipe(200, 0.1, "grid.seed = '0..6'")
+}
 
 fn run(plan: &Plan, folder: &Path, jobs: usize) -> Tally {
     execute(plan, folder, jobs, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap()
@@ -29,7 +23,7 @@ fn run(plan: &Plan, folder: &Path, jobs: usize) -> Tally {
 #[test]
 fn threads_do_not_change_the_numbers_and_finished_runs_are_not_repeated() {
     let (one, three) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &[]);
+    let plan = plan(&recipe(), &[]);
     let tally = run(&plan, one.path(), 1);
     assert_eq!((tally.runs, tally.converged, tally.remaining), (6, 6, 0));
     run(&plan, three.path(), 3);
@@ -48,7 +42,7 @@ fn threads_do_not_change_the_numbers_and_finished_runs_are_not_repeated() {
 #[test]
 fn lock_step_does_not_change_the_numbers() {
     let (alone, together) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &["n=4,5", "target=parity,first"]);
+    let plan = plan(&recipe(), &["n=4,5", "target=parity,first"]);
     run(&plan, alone.path(), 1);
     let begun = Mutex::new(Vec::new());
     let note = |event: &Event| {
@@ -69,7 +63,7 @@ fn lock_step_does_not_change_the_numbers() {
 fn an_interrupted_sweep_continues_to_the_same_numbers() {
     for (together, overrides) in [(1, &[][..]), (1, &["track.every=7"]), (4, &[]), (4, &["track.every=7"])] {
         let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let plan = plan(RECIPE, overrides);
+        let plan = plan(&recipe(), overrides);
         run(&plan, whole.path(), 2);
         let trainer = Fake { step_time: Duration::from_micros(300), together };
         let mut calls = 0;
@@ -104,7 +98,7 @@ fn an_interrupted_sweep_continues_to_the_same_numbers() {
 #[test]
 fn stopping_is_quick_and_keeps_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["train.steps=1000000", "seed=0..2"]);
+    let plan = plan(&recipe(), &["train.steps=1000000", "seed=0..2"]);
     let trainer = Fake { step_time: Duration::from_millis(1), ..Default::default() };
     let stop = Stop::new();
     let (tally, waited) = std::thread::scope(|scope| {
@@ -123,10 +117,10 @@ fn stopping_is_quick_and_keeps_a_checkpoint() {
 #[test]
 fn a_diverging_run_is_marked_failed_alone_or_in_lock_step_and_the_others_go_on() {
     let healthy = tempfile::tempdir().unwrap();
-    run(&plan(RECIPE, &["train.lr=0.001", "seed=0..2"]), healthy.path(), 1);
+    run(&plan(&recipe(), &["train.lr=0.001", "seed=0..2"]), healthy.path(), 1);
     for together in [1, 4] {
         let folder = tempfile::tempdir().unwrap();
-        let plan = plan(RECIPE, &["train.lr=0.001,100", "seed=0..2"]);
+        let plan = plan(&recipe(), &["train.lr=0.001,100", "seed=0..2"]);
         let trainer = Fake { together, ..Default::default() };
         let tally = execute(&plan, folder.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
         assert_eq!((tally.converged, tally.failed), (2, 2));
@@ -145,7 +139,7 @@ fn a_diverging_run_is_marked_failed_alone_or_in_lock_step_and_the_others_go_on()
 #[test]
 fn checkpoints_of_different_steps_continue_apart() {
     let (whole, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &["seed=0..4", "train.steps=2000"]);
+    let plan = plan(&recipe(), &["seed=0..4", "train.steps=2000"]);
     let trainer = Fake { together: 4, ..Default::default() };
     execute(&plan, whole.path(), 1, &trainer, &|_: &Event| {}, &Stop::new()).unwrap();
 
@@ -183,7 +177,7 @@ fn checkpoints_of_different_steps_continue_apart() {
 #[test]
 fn an_error_in_one_run_saves_its_group() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["seed=0..4", "train.steps=2000"]);
+    let plan = plan(&recipe(), &["seed=0..4", "train.steps=2000"]);
     let trainer = Fake { step_time: Duration::from_micros(200), together: 4 };
     let spoil = |event: &Event| {
         if let Event::Progress { id, .. } = event {
@@ -206,27 +200,15 @@ fn an_error_in_one_run_saves_its_group() {
     }
 }
 
-const STAGES: &str = "
-title = 'stages'
-[quick.settings]
-train.steps = 20
-n = 4
-[[quick.sweep]]
-name = 'learn'
-set.train.set_size = 4
-grid.target = ['random:0', 'random:1']
-[[quick.sweep]]
-name = 'refit'
-follows = 'learn'
-set.target = 'run:{id}'
-grid.seed = '0..2'
-";
+fn stages() -> String {
+    fake::stages("grid.target = ['random:0', 'random:1']", "grid.seed = '0..2'")
+}
 
 #[test]
 fn students_wait_for_their_teachers_and_skip_useless_ones() {
     let folder = tempfile::tempdir().unwrap();
     // The fake network does not fit the training set of random:1, so its two students are skipped.
-    let tally = run(&plan(STAGES, &[]), folder.path(), 4);
+    let tally = run(&plan(&stages(), &[]), folder.path(), 4);
     assert_eq!((tally.runs, tally.discarded, tally.skipped), (6, 4, 2));
     let runs = runs(folder.path());
     let skipped = runs[4].summary.as_ref().unwrap();
@@ -235,7 +217,7 @@ fn students_wait_for_their_teachers_and_skip_useless_ones() {
 
 #[test]
 fn a_teacher_that_is_not_in_the_sweep_is_an_error() {
-    let recipe = Recipe::parse("test.toml", RECIPE).unwrap();
+    let recipe = Recipe::parse("test.toml", &recipe()).unwrap();
     let request = Request { overrides: vec!["target=run:0123456789ab".into()], ..Request::default() };
     let refusal = Plan::new(&recipe, &request).unwrap_err();
     assert_eq!(refusal.to_string(), "target: run:0123456789ab is not a run of this sweep");
@@ -244,7 +226,7 @@ fn a_teacher_that_is_not_in_the_sweep_is_an_error() {
 #[test]
 fn folders_of_others_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &[]);
+    let plan = plan(&recipe(), &[]);
     run(&plan, folder.path(), 2);
     let refuse = |plan: &Plan| {
         execute(plan, folder.path(), 2, &Fake::default(), &|_: &Event| {}, &Stop::new()).unwrap_err().to_string()
@@ -254,7 +236,7 @@ fn folders_of_others_are_refused() {
     assert!(refuse(&plan).contains("another pudica is running in this folder"));
     drop(claimed);
 
-    let other = plan_of(&Recipe::parse("other.toml", RECIPE).unwrap(), None, &[]).unwrap();
+    let other = plan_of(&Recipe::parse("other.toml", &recipe()).unwrap(), None, &[]).unwrap();
     assert!(refuse(&other).contains("holds a sweep of test.toml, not of other.toml"));
 
     let path = folder.path().join("sweep.json");
@@ -275,7 +257,7 @@ fn progress_only_grows_and_ends_complete() {
         Event::Progress { done, .. } | Event::RunEnded { done, .. } => seen.lock().unwrap().push(*done),
         _ => {}
     };
-    execute(&plan(RECIPE, &["seed=0..3"]), folder.path(), 1, &trainer, &note, &Stop::new()).unwrap();
+    execute(&plan(&recipe(), &["seed=0..3"]), folder.path(), 1, &trainer, &note, &Stop::new()).unwrap();
     let seen = seen.into_inner().unwrap();
     assert!(seen.len() > 6 && seen.is_sorted(), "{seen:?}");
     assert!((seen.last().unwrap() - 1.0).abs() < 1e-9);
@@ -285,7 +267,7 @@ fn progress_only_grows_and_ends_complete() {
 fn the_estimate_of_time_is_about_right() {
     let fake = Fake { step_time: Duration::from_millis(2), ..Default::default() };
     let machine = Machine { jobs: Some(2), ..Machine::default() };
-    let estimate = pudica_lab::estimate(&plan(RECIPE, &[]), &fake, &machine).unwrap();
+    let estimate = pudica_lab::estimate(&plan(&recipe(), &[]), &fake, &machine).unwrap();
     // 6 runs of 200 steps of at least 2 ms, two at a time; a busy machine takes much longer.
     assert!((0.6..15.0).contains(&estimate.seconds), "{estimate:?}");
     assert_eq!((estimate.groups, estimate.groups_measured, estimate.jobs), (1, 1, 2));
@@ -295,16 +277,16 @@ fn the_estimate_of_time_is_about_right() {
 #[test]
 fn other_runs_do_not_get_into_a_folder_and_more_runs_do() {
     let folder = tempfile::tempdir().unwrap();
-    run(&plan(RECIPE, &["seed=0..3"]), folder.path(), 1);
+    run(&plan(&recipe(), &["seed=0..3"]), folder.path(), 1);
     let before = numbers(folder.path());
     for overrides in [&["seed=0..2"][..], &["seed=0..3", "train.lr=0.5"]] {
         let refused =
-            execute(&plan(RECIPE, overrides), folder.path(), 1, &Fake::default(), &|_: &Event| {}, &Stop::new());
+            execute(&plan(&recipe(), overrides), folder.path(), 1, &Fake::default(), &|_: &Event| {}, &Stop::new());
         let sentence = refused.unwrap_err().to_string();
         assert!(sentence.contains("choose another --out") && sentence.contains("seed=0..3"), "{sentence}");
     }
     assert_eq!(numbers(folder.path()), before);
-    let more = run(&plan(RECIPE, &["seed=0..5"]), folder.path(), 1);
+    let more = run(&plan(&recipe(), &["seed=0..5"]), folder.path(), 1);
     assert_eq!((more.runs, more.converged), (5, 5));
     assert_eq!(numbers(folder.path())[..3], before);
 }
@@ -313,7 +295,7 @@ fn other_runs_do_not_get_into_a_folder_and_more_runs_do() {
 #[test]
 fn a_bug_in_one_run_leaves_it_and_the_others_go_on() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["train.lr=0.001,77", "seed=0..2"]);
+    let plan = plan(&recipe(), &["train.lr=0.001,77", "seed=0..2"]);
     let tally = run(&plan, folder.path(), 1);
     assert_eq!((tally.converged, tally.remaining, tally.errors.len()), (2, 2, 2));
     assert!(tally.errors[0].contains("a bug of the fake"), "{:?}", tally.errors);
@@ -323,7 +305,7 @@ fn a_bug_in_one_run_leaves_it_and_the_others_go_on() {
 #[test]
 fn damaged_run_folders_are_not_believed() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &["seed=0..2", "track.every=7"]);
+    let plan = plan(&recipe(), &["seed=0..2", "track.every=7"]);
     run(&plan, folder.path(), 1);
     let (whole, id) = (numbers(folder.path()), plan.runs[0].id.as_str());
     let own = folder.path().join("runs").join(id);
@@ -430,7 +412,7 @@ fn repair(plan: &Plan, folder: &Path) -> Vec<String> {
 #[test]
 fn metrics_lost_before_a_checkpoint_are_named_and_repaired() {
     let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &["seed=0", "train.steps=400", "track.every=5"]);
+    let plan = plan(&recipe(), &["seed=0", "train.steps=400", "track.every=5"]);
     run(&plan, whole.path(), 1);
     let own = folder.path().join("runs").join(&plan.runs[0].id);
     let trainer = Fake { step_time: Duration::from_millis(1), ..Default::default() };
@@ -468,7 +450,7 @@ fn metrics_lost_before_a_checkpoint_are_named_and_repaired() {
 #[test]
 fn a_damaged_checkpoint_is_named_and_repaired() {
     let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let plan = plan(RECIPE, &["seed=0..2"]);
+    let plan = plan(&recipe(), &["seed=0..2"]);
     run(&plan, whole.path(), 1);
     let sweep = SweepFolder::claim(folder.path(), &plan, &Machine::default(), &mut Vec::new()).unwrap();
     let own = sweep.run(&plan.runs[1].id);

@@ -9,16 +9,9 @@ use common::{numbers, plan, runs};
 use fake::Fake;
 use pudica_lab::{Event, Machine, Plan, Stop, SweepFolder, Tally, Unit, execute_with};
 
-const RECIPE: &str = "
-title = 'test'
-[quick.settings]
-train = { steps = 20, batch = 1 }
-eval.converged_below = 10.0
-[[quick.sweep]]
-name = 'all'
-grid.n = '3..9'
-grid.seed = '0..4'
-";
+fn recipe() -> String {
+    fake::recipe(20, 10.0, "grid.n = '3..9'\ngrid.seed = '0..4'")
+}
 
 fn run(plan: &Plan, folder: &Path, unit: Option<Unit>) -> Tally {
     let machine = Machine { program: "test".into(), jobs: Some(2), unit, ..Machine::default() };
@@ -29,7 +22,7 @@ fn run(plan: &Plan, folder: &Path, unit: Option<Unit>) -> Tally {
 #[test]
 fn the_parts_are_the_plan() {
     let whole = tempfile::tempdir().unwrap();
-    let plan = plan(RECIPE, &[]);
+    let plan = plan(&recipe(), &[]);
     assert_eq!(run(&plan, whole.path(), None).runs, 24);
     for of in [1, 2, 5, 24, 30] {
         let shared = tempfile::tempdir().unwrap();
@@ -59,29 +52,14 @@ fn the_parts_are_the_plan() {
 
 #[test]
 fn students_are_made_where_their_teacher_is() {
-    let recipe = "
-title = 'test'
-[quick.settings]
-train.steps = 20
-n = 4
-[[quick.sweep]]
-name = 'teachers'
-set.train.set_size = 4
-set.target = 'random:0'
-grid.seed = '0..5'
-[[quick.sweep]]
-name = 'students'
-follows = 'teachers'
-set.target = 'run:{id}'
-";
-    let plan = plan(recipe, &[]);
+    let plan = plan(&fake::stages("set.target = 'random:0'\ngrid.seed = '0..5'", ""), &[]);
     let mut made = 0;
     for part in 1..=3 {
         let alone = tempfile::tempdir().unwrap();
         let tally = run(&plan, alone.path(), Some(Unit { part, of: 3 }));
         assert_eq!((tally.skipped, tally.remaining, tally.errors.len()), (0, 0, 0));
         let here = runs(alone.path());
-        let students: Vec<_> = here.iter().filter(|run| run.record.sweep == "students").collect();
+        let students: Vec<_> = here.iter().filter(|run| run.record.sweep == "refit").collect();
         assert_eq!(2 * students.len(), here.len());
         for student in students {
             assert!(here.iter().any(|run| Some(&run.record.id) == student.record.parent.as_ref()));

@@ -69,7 +69,7 @@ pub struct ChunkResponse {
 const EVALUATIONS_PER_CHUNK: u64 = 1024;
 
 /// Evaluations between which a model is never waited for, about: a GPU that is must be filled again.
-const EVALUATIONS_IN_ONE_GO: u64 = 16 * EVALUATIONS_PER_CHUNK;
+const EVALUATIONS_IN_ONE_GO: u64 = 64 * EVALUATIONS_PER_CHUNK;
 
 /// Values of inputs that are held for that, about: 64 MiB.
 const VALUES_IN_ONE_GO: usize = 1 << 24;

@@ -15,18 +15,8 @@ const CLASSES: usize = 3;
 fn cases() -> Vec<(TextConfig, Golden)> {
     let (vocabulary, length, classes, dropout) = (VOCABULARY, LENGTH, CLASSES, 0.0);
     let roberta = |d, layers, heads, ff, attention| {
-        TextConfig::Roberta(RobertaConfig {
-            vocabulary,
-            length,
-            d,
-            layers,
-            heads,
-            ff,
-            classes,
-            dropout,
-            attention,
-            ..RobertaConfig::default()
-        })
+        let sizes = RobertaConfig { d, layers, heads, ff, attention, ..RobertaConfig::default() };
+        TextConfig::Roberta(RobertaConfig { vocabulary, length, classes, dropout, ..sizes })
     };
     let gpt2 =
         Gpt2Config { vocabulary, length, d: 8, layers: 2, heads: 2, ff: 12, classes, dropout, ..Gpt2Config::default() };

@@ -10,34 +10,13 @@ const LENGTH: usize = 11;
 
 fn networks(dropout: f64) -> [TextConfig; 4] {
     let (vocabulary, length, d, layers, heads, ff, classes) = (20, LENGTH, 12, 2, 3, 16, 2);
-    let roberta = |attention| {
-        TextConfig::Roberta(RobertaConfig {
-            vocabulary,
-            length,
-            d,
-            layers,
-            heads,
-            ff,
-            classes,
-            dropout,
-            attention,
-            ..RobertaConfig::default()
-        })
-    };
+    let roberta =
+        RobertaConfig { vocabulary, length, d, layers, heads, ff, classes, dropout, ..RobertaConfig::default() };
+    let gpt2 = Gpt2Config { vocabulary, length, d, layers, heads, ff, classes, dropout, ..Gpt2Config::default() };
     [
-        roberta(Attention::Softmax),
-        roberta(Attention::Relu),
-        TextConfig::Gpt2(Gpt2Config {
-            vocabulary,
-            length,
-            d,
-            layers,
-            heads,
-            ff,
-            classes,
-            dropout,
-            ..Gpt2Config::default()
-        }),
+        TextConfig::Roberta(RobertaConfig { attention: Attention::Softmax, ..roberta.clone() }),
+        TextConfig::Roberta(RobertaConfig { attention: Attention::Relu, ..roberta }),
+        TextConfig::Gpt2(gpt2),
         TextConfig::Lstm(LstmConfig { vocabulary, length, d, layers, classes, dropout }),
     ]
 }

@@ -6,6 +6,28 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::Duration;
 
+/// Four runs, each a fraction of a second.
+pub const TINY: &str = r#"
+title = "Tiny"
+[settings]
+model.d = 8
+n = 3
+eval.batches = 2
+measure = { batches = 2, draws = 2 }
+train = { batch = 16, lr = 0.01, steps = 20 }
+[[quick.sweep]]
+name = "all"
+grid.target = ["parity", "first"]
+grid.seed = "0..2"
+"#;
+
+/// A folder with that recipe, `tiny.toml`.
+pub fn with_tiny() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tiny.toml"), TINY).unwrap();
+    folder
+}
+
 /// Runs the command in a folder.
 pub fn pudica(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pudica"));

@@ -29,3 +29,4 @@ mod tests;
 mod wide;
 
 pub use engine::cpu;
+pub(crate) use layout::{LayerAt, Layout};

@@ -1,4 +1,4 @@
-//! The GPU: kernels compiled at start, launches, matrix products, memory. Everything unsafe about CUDA is in this file.
+//! The GPU: kernels compiled at start, launches, matrix products, memory. Everything unsafe about CUDA is here and in `programs`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -13,8 +13,9 @@ use cudarc::driver::sys::{
 use cudarc::driver::{
     self, CudaContext, CudaFunction, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, ValidAsZeroBits, result,
 };
-use cudarc::nvrtc::{self, CompileOptions};
+use cudarc::nvrtc;
 
+use super::programs::{NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile};
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
 
@@ -40,25 +41,6 @@ pub(super) fn largest_width(precision: Precision) -> usize {
     (48 << 10) / (24 * number_bytes(precision))
 }
 
-const SOURCES: &[&str] = &[
-    include_str!("kernels/common.cu"),
-    include_str!("kernels/draw.cu"),
-    include_str!("kernels/tables.cu"),
-    include_str!("kernels/norm.cu"),
-    include_str!("kernels/feed_forward.cu"),
-    include_str!("kernels/last.cu"),
-    include_str!("kernels/middle.cu"),
-    include_str!("kernels/narrow.cu"),
-    include_str!("kernels/optimiser.cu"),
-];
-
-/// The kernels on tensor cores, for the paper's width.
-const TENSOR_SOURCES: &[&str] = &[
-    include_str!("kernels/tensor.cu"),
-    include_str!("kernels/first_layer.cu"),
-    include_str!("kernels/feed_forward_backward.cu"),
-];
-
 /// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
 const BLAS_WORKSPACE: usize = 64 << 20;
 
@@ -77,7 +59,7 @@ pub(super) struct Cuda {
     bytes: Cell<f64>,
 }
 
-/// What [`TENSOR_KERNELS`] need.
+/// What kernels on tensor cores need.
 #[derive(Clone, Copy)]
 struct TensorKernels {
     /// Halves that stand for a number: PARTS in tensor.cu.
@@ -89,61 +71,13 @@ struct TensorKernels {
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
 unsafe impl Send for Cuda {}
 
-const KERNELS: &[&str] = &[
-    "draw_bits",
-    "pack",
-    "count_cube",
-    "count_set",
-    "label",
-    "shake",
-    "embed",
-    "embed_backward",
-    "exponents",
-    "attend",
-    "attend_short",
-    "attend_backward",
-    "gather_scores",
-    "norm_embedded",
-    "norm_residual",
-    "scale_shift",
-    "norm1_backward",
-    "gather_tokens",
-    "token_sums",
-    "norm2_backward",
-    "norm_factors",
-    "fold",
-    "unfold",
-    "bias_relu",
-    "add_bias",
-    "column_sums",
-    "add_parts",
-    "attend_last",
-    "attend_last_queries",
-    "attend_last_below",
-    "head",
-    "loss",
-    "head_backward",
-    "head_gradients",
-    "below_gradients",
-    "softmax",
-    "softmax_backward",
-    "step_scalars",
-    "widen",
-    "adamw",
-    "forget",
-    "next_step",
-    "pair_gradients",
-    "score",
-];
-
-/// Those of narrow.cu, which only narrow networks have.
-const NARROW_KERNELS: &[&str] = &["attend_narrow", "attend_narrow_backward"];
-
-/// Those on tensor cores.
-const TENSOR_KERNELS: &[&str] = &["prepare", "first_layer", "feed_forward_backward"];
-
 /// The first GPU; a clear error where there is none.
 fn context() -> Result<Arc<CudaContext>, EnsembleError> {
+    if cfg!(all(target_os = "linux", target_feature = "crt-static")) {
+        return Err(unusable(
+            "this program is static and cannot load NVIDIA's libraries; the one of `pip install pudica`, or a build of your own, can",
+        ));
+    }
     // cudarc panics when a library is missing, so ask first.
     // SAFETY: only tries to open the libraries.
     let (driver, compiler, products) =
@@ -192,7 +126,7 @@ impl Cuda {
         let (major, minor) = context.compute_capability().map_err(failed)?;
         // With Hopper's own instructions, which wgmma is one of.
         let own = if (major, minor) == (9, 0) { "a" } else { "" };
-        let mut options = vec![format!("--gpu-architecture=compute_{major}{minor}{own}"), "--std=c++17".into()];
+        let mut options = vec![format!("--gpu-architecture=sm_{major}{minor}{own}"), "--std=c++17".into()];
         let Dims { d, heads, ff, concat, .. } = *dims;
         options.extend([
             format!("-DD={d}"),
@@ -204,26 +138,25 @@ impl Cuda {
         let halves = halves_a_factor(precision);
         options.extend(halves.map(|parts| format!("-DPARTS={parts}")));
         let on_tensor_cores = halves.is_some() && d == 128 && ff == 128 && major >= 8;
-        let sources = [SOURCES, if on_tensor_cores { TENSOR_SOURCES } else { &[] }].concat().concat();
-        let options = CompileOptions { options, ..Default::default() };
-        let program = nvrtc::compile_ptx_with_opts(sources, options)
-            .map_err(|e| unusable(format!("its kernels do not compile: {e:?}")))?;
-        let module = context.load_module(program).map_err(failed)?;
-        let load = |name: &&'static str| Ok((*name, module.load_function(name).map_err(failed)?));
-        let mut kernels = KERNELS.iter().map(load).collect::<Result<HashMap<_, _>, EnsembleError>>()?;
-        if d * heads <= 16 {
-            kernels.extend(NARROW_KERNELS.iter().map(load).collect::<Result<Vec<_>, _>>()?);
+        let mut programs: Vec<&Program> = PROGRAMS.iter().collect();
+        programs.extend(NARROW_PROGRAMS.iter().filter(|_| d * heads <= 16));
+        programs.extend(TENSOR_PROGRAMS.iter().filter(|_| on_tensor_cores));
+        let compiled = compile(&programs, &options)
+            .map_err(|problem| unusable(format!("its kernels do not compile: {problem}")))?;
+        let mut kernels = HashMap::new();
+        for (program, code) in programs.into_iter().zip(compiled) {
+            let module = context.load_module(code).map_err(failed)?;
+            for name in program.kernels {
+                kernels.insert(*name, module.load_function(name).map_err(failed)?);
+            }
         }
         let mut tensor_kernels = None;
         if on_tensor_cores {
             let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
             let most = context.attribute(most).map_err(failed)?;
-            for (name, function) in TENSOR_KERNELS.iter().map(load).collect::<Result<Vec<_>, EnsembleError>>()? {
-                if name != "prepare" {
-                    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                    function.set_attribute(attribute, most).map_err(failed)?;
-                }
-                kernels.insert(name, function);
+            for name in ["first_layer", "feed_forward_backward"] {
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                kernels[name].set_attribute(attribute, most).map_err(failed)?;
             }
             tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize });
         }

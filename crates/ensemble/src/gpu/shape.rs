@@ -1,8 +1,9 @@
 //! Sizes, and where each parameter lies in a replica's vector.
 
-use pudica_nn::{Architecture, Embed, EncoderConfig, Weights};
+use pudica_nn::{Embed, EncoderConfig};
 
 use super::cuda::{largest_width, unusable};
+use crate::cpu::{LayerAt, Layout};
 use crate::{EnsembleError, Precision};
 
 /// The sizes of a network.
@@ -83,7 +84,7 @@ pub(super) struct LayerPlaces {
     pub(super) shift2: usize,
 }
 
-/// Where every parameter begins in the flat vector of [`Weights::data`].
+/// Where every parameter begins in the flat vector of [`pudica_nn::Weights::data`].
 #[derive(Debug, Clone)]
 pub(super) struct Places {
     pub(super) token: usize,
@@ -103,44 +104,67 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn of(config: &EncoderConfig) -> Result<Self, EnsembleError> {
-        let weights = Architecture::Encoder(config.clone()).empty_weights()?;
-        let range = |name: &str| find(&weights, name);
-        let layer = |layer: usize| -> Result<LayerPlaces, EnsembleError> {
-            let start = |name: &str| Ok::<_, EnsembleError>(range(&format!("enc.layers.{layer}.{name}"))?.start);
-            Ok(LayerPlaces {
-                in_weight: start("self_attn.in_proj_weight")?,
-                in_bias: start("self_attn.in_proj_bias")?,
-                out_weight: start("self_attn.out_proj.weight")?,
-                out_bias: start("self_attn.out_proj.bias")?,
-                weight1: start("linear1.weight")?,
-                bias1: start("linear1.bias")?,
-                weight2: start("linear2.weight")?,
-                bias2: start("linear2.bias")?,
-                scale1: start("norm1.weight")?,
-                shift1: start("norm1.bias")?,
-                scale2: start("norm2.weight")?,
-                shift2: start("norm2.bias")?,
-            })
+        let layout = Layout::new(config)?;
+        let layer = |at: &LayerAt| LayerPlaces {
+            in_weight: at.in_weight.start,
+            in_bias: at.in_bias.start,
+            out_weight: at.out_weight.start,
+            out_bias: at.out_bias.start,
+            weight1: at.linear1_weight.start,
+            bias1: at.linear1_bias.start,
+            weight2: at.linear2_weight.start,
+            bias2: at.linear2_bias.start,
+            scale1: at.norm1_weight.start,
+            shift1: at.norm1_bias.start,
+            scale2: at.norm2_weight.start,
+            shift2: at.norm2_bias.start,
         };
-        let position = range("pos.weight")?;
         let norms = (0..config.layers).flat_map(|layer| [1, 2].map(|norm| format!("enc.layers.{layer}.norm{norm}")));
         Ok(Self {
-            token: range("tok.weight")?.start,
-            position: position.start,
-            position_size: position.len(),
-            layers: (0..config.layers).map(layer).collect::<Result<_, _>>()?,
-            head: range("head.weight")?.start,
-            head_bias: range("head.bias")?.start,
-            count: weights.data().len(),
-            total: weights.data().len().next_multiple_of(32),
+            token: layout.tokens.start,
+            position: layout.positions.start,
+            position_size: layout.positions.len(),
+            layers: layout.layers.iter().map(layer).collect(),
+            head: layout.head_weight.start,
+            head_bias: layout.head_bias.start,
+            count: layout.len,
+            total: layout.len.next_multiple_of(32),
             norms: norms.collect(),
         })
     }
 }
 
-fn find(weights: &Weights, name: &str) -> Result<std::ops::Range<usize>, EnsembleError> {
-    let parameter = weights.layout().iter().find(|parameter| parameter.name == name);
-    parameter
-        .map(|parameter| parameter.range.clone())
-        .ok_or_else(|| EnsembleError::Members(format!("the encoder has no parameter {name}")))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pudica_nn::Architecture;
+
+    #[test]
+    fn parameters_begin_where_their_names_say() {
+        let config = EncoderConfig { n: 5, d: 8, layers: 2, heads: 2, ff: 6, embed: Embed::Add, same_init: false };
+        let places = Places::of(&config).unwrap();
+        let weights = Architecture::Encoder(config).empty_weights().unwrap();
+        let start = |name: &str| weights.layout().iter().find(|own| own.name == name).unwrap().range.start;
+        assert_eq!([places.token, places.position], [start("tok.weight"), start("pos.weight")]);
+        assert_eq!([places.head, places.head_bias], [start("head.weight"), start("head.bias")]);
+        assert_eq!([places.position_size, places.count], [5 * 8, weights.data().len()]);
+        for (index, at) in places.layers.iter().enumerate() {
+            for (place, name) in [
+                (at.in_weight, "self_attn.in_proj_weight"),
+                (at.in_bias, "self_attn.in_proj_bias"),
+                (at.out_weight, "self_attn.out_proj.weight"),
+                (at.out_bias, "self_attn.out_proj.bias"),
+                (at.weight1, "linear1.weight"),
+                (at.bias1, "linear1.bias"),
+                (at.weight2, "linear2.weight"),
+                (at.bias2, "linear2.bias"),
+                (at.scale1, "norm1.weight"),
+                (at.shift1, "norm1.bias"),
+                (at.scale2, "norm2.weight"),
+                (at.shift2, "norm2.bias"),
+            ] {
+                assert_eq!(place, start(&format!("enc.layers.{index}.{name}")), "{name}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@
 //! claim stands, so that one who was frozen and wakes up writes nothing (`RunFolder::write`, `RunFolder::log`).
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -232,6 +233,10 @@ pub(crate) struct Claim {
 impl Claim {
     /// An error if another process has taken the run over.
     pub fn check(&self) -> Result<()> {
+        // Opened, so that a client of NFS asks for the names in it anew: those it remembers may be half a minute old.
+        if let Some(folder) = self.path.parent() {
+            let _ = File::open(folder); // where it cannot be opened, what follows says so
+        }
         let stands = read(&self.path)?.is_some_and(|owner| owner == self.owner) && !self.next.exists();
         if stands { Ok(()) } else { Err(Error::TakenOver { run: self.run.clone() }) }
     }

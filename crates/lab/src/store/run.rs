@@ -133,10 +133,12 @@ impl RunFolder {
         let last_look = || self.check_claim().map_err(io::Error::other);
         let written =
             write_atomically_if(path, |file| parts.iter().try_for_each(|part| file.write_all(part)), last_look);
-        written.map_err(|error| match self.check_claim() {
-            Err(taken_over) => taken_over,
-            Ok(()) => Error::io("write", path)(error),
-        })
+        written.map_err(|error| self.failed_write(path, error))
+    }
+
+    /// Why something could not be written: the run was taken over, perhaps, and on NFS what was opened before is stale then.
+    fn failed_write(&self, path: &Path, error: io::Error) -> Error {
+        self.check_claim().err().unwrap_or_else(|| Error::io("write", path)(error))
     }
 
     fn write_json(&self, path: &Path, value: &impl Serialize) -> Result<()> {
@@ -310,7 +312,7 @@ impl RunFolder {
         let file = OpenOptions::new().create(true).append(true).open(&path);
         let mut file = file.map_err(Error::io("write", &path))?;
         self.check_claim()?;
-        file.write_all(text.as_bytes()).map_err(Error::io("write", &path))
+        file.write_all(text.as_bytes()).map_err(|error| self.failed_write(&path, error))
     }
 
     /// The logged lines, in order. A last line cut off by a crash is left out.

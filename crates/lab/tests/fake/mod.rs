@@ -21,6 +21,23 @@ impl Default for Fake {
     }
 }
 
+/// A recipe of fake networks: a run for each value on the axes of `grid`, converged where the number ends below `below`.
+pub fn recipe(steps: u64, below: f64, grid: &str) -> String {
+    format!(
+        "title = 'test'\n[quick.settings]\ntrain = {{ steps = {steps}, batch = 1 }}\n\
+         eval.converged_below = {below:?}\n[[quick.sweep]]\nname = 'all'\n{grid}\n"
+    )
+}
+
+/// A recipe of two stages: `teachers` says what is set and swept in the first, `students` in the second, whose runs learn from those of the first.
+pub fn stages(teachers: &str, students: &str) -> String {
+    format!(
+        "title = 'stages'\n[quick.settings]\ntrain.steps = 20\nn = 4\n\
+         [[quick.sweep]]\nname = 'learn'\nset.train.set_size = 4\n{teachers}\n\
+         [[quick.sweep]]\nname = 'refit'\nfollows = 'learn'\nset.target = 'run:{{id}}'\n{students}\n"
+    )
+}
+
 /// Makes the runs of a plan of fake networks, `jobs` groups at a time.
 pub fn execute(
     plan: &Plan,

@@ -204,22 +204,17 @@ fn side(tokens: usize, patch: usize) -> Option<usize> {
     (across * across == tokens - 1).then_some(across * patch)
 }
 
+/// What the names of a ViT's layers begin with.
+const LAYERS: &str = "transformer.layers.";
+
 fn vit_torch(shapes: &Shapes) -> Option<Found> {
     let [_, tokens, dim] = shapes.of("pos_embed")?;
     let [_, channels, patch, _] = shapes.of("patch_embed.proj.weight")?;
     let [mlp, _] = shapes.of("transformer.layers.0.linear1.weight")?;
     let [classes, _] = shapes.of("mlp_head.1.weight")?;
-    let config = VitConfig {
-        images: ImageShape { channels, side: side(tokens, patch)?, classes },
-        patch,
-        dim,
-        depth: shapes.count("transformer.layers."),
-        heads: 8,
-        mlp,
-        style: VitStyle::TorchEncoder,
-        activation: Nonlinearity::Relu,
-        ..VitConfig::default()
-    };
+    let images = ImageShape { channels, side: side(tokens, patch)?, classes };
+    let (depth, style, activation) = (shapes.count(LAYERS), VitStyle::TorchEncoder, Nonlinearity::Relu);
+    let config = VitConfig { images, patch, dim, depth, heads: 8, mlp, style, activation, ..VitConfig::default() };
     Found::assuming(VisionConfig::Vit(config), "its 8 attention heads, its ReLUs and that LayerNorms stand behind")
 }
 
@@ -230,16 +225,9 @@ fn vit_residual(shapes: &Shapes) -> Option<Found> {
     let [head, _] = shapes.of("mlp_head.0.weight")?;
     let [classes, _] = shapes.of("mlp_head.2.weight")?;
     let (channels, patch) = patch_of(pixels)?;
-    let config = VitConfig {
-        images: ImageShape { channels, side: side(tokens, patch)?, classes },
-        patch,
-        dim,
-        depth: shapes.count("transformer.layers."),
-        heads: 8,
-        mlp,
-        style: VitStyle::Residual { head },
-        ..VitConfig::default()
-    };
+    let images = ImageShape { channels, side: side(tokens, patch)?, classes };
+    let (depth, style) = (shapes.count(LAYERS), VitStyle::Residual { head });
+    let config = VitConfig { images, patch, dim, depth, heads: 8, mlp, style, ..VitConfig::default() };
     Found::assuming(
         VisionConfig::Vit(config),
         "its 8 attention heads and that scores are divided by the root of its width",
@@ -276,7 +264,7 @@ fn vit_small(shapes: &Shapes) -> Option<Found> {
         images: ImageShape { channels, side: side(tokens, patch)?, classes },
         patch,
         dim,
-        depth: shapes.count("transformer.layers."),
+        depth: shapes.count(LAYERS),
         heads,
         dim_head,
         mlp,
@@ -294,7 +282,7 @@ fn vit_simple(shapes: &Shapes) -> Option<Found> {
     let (channels, patch) = patch_of(values)?;
     let (heads, dim_head) = heads(inner / 3);
     let images = shapes.images(channels, 8 * patch, classes);
-    let depth = shapes.count("transformer.layers.");
+    let depth = shapes.count(LAYERS);
     let config = VitSimpleConfig { images, patch, dim, depth, heads, dim_head, mlp };
     Found::assuming(VisionConfig::VitSimple(config), HEADS)
 }

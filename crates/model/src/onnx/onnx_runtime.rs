@@ -34,6 +34,10 @@ pub(super) fn found() -> Result<(), String> {
 }
 
 fn load() -> Result<Library, String> {
+    if cfg!(all(target_os = "linux", target_feature = "crt-static")) {
+        let problem = "this program is static and cannot load ONNX Runtime; the one of `pip install pudica`, or a build of your own, can";
+        return Err(problem.into());
+    }
     let path = find()?;
     let failed = |error: String| format!("ONNX Runtime at {} cannot be used: {}", path.display(), one_line(&error));
     // Builds of Microsoft's report their use to Microsoft from the moment they are loaded, unless this is set before.

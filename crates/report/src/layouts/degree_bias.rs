@@ -69,6 +69,11 @@ fn title(run: &Run) -> (String, bool) {
     (format!("{name}, {left_out}"), false)
 }
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "The functions are Abbe et al.'s; the sizes are ours, chosen before any result was seen.",
+    other: "The functions are Abbe et al.'s on fewer bits; the sizes are ours, chosen before any result was seen but for the number of steps, for two CPU cores and minutes.",
+};
+
 /// `hahn/degree-bias`.
 pub fn findings(sweep: &Sweep) -> Findings {
     let runs: Vec<&Run> = sweep.finished().collect();
@@ -80,13 +85,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let problems: Vec<Problem> = different(runs.iter().map(|run| title(run))).into_iter().map(problem).collect();
     let kinds = sweep.texts("model.kind");
     let followed = kinds.iter().find(|kind| *kind == "encoder").or(kinds.first()).cloned().unwrap_or_default();
-    let mut findings = Findings {
-        scale: ScaleWords {
-            paper: "The functions are Abbe et al.'s; the sizes are ours, chosen before any result was seen.",
-            other: "The functions are Abbe et al.'s on fewer bits; the sizes are ours, chosen before any result was seen but for the number of steps, for two CPU cores and minutes.",
-        },
-        ..Findings::default()
-    };
+    let mut findings = Findings { scale: SCALE, ..Findings::default() };
     findings.figures.push(Drawn::new(
         "unseen",
         "Between interpolator and target",

@@ -71,6 +71,11 @@ const PUBLISHED: &str = "Sensitivity falls before the test accuracy rises.";
 const ONSETS: &str = "Epochs (log scale) at which each run memorises, at which its sensitivity and its test accuracy start to change (a tenth of \
     the change is done) and at which half of it is done. Large symbols with bars: means over runs and 95 % intervals.";
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "The published settings. AdamW's betas (0.9, 0.98) and the initial weights are those of Nanda et al. (2023), whose network this is; no biases, no warm-up.",
+    other: "A smoke test: not the published settings. Where it disagrees with the paper, that may be its size.",
+};
+
 /// Curves with the moments marked, the moments of all runs, and tables of both.
 pub fn findings(sweep: &Sweep) -> Findings {
     let groups = sweep.groups(|run| format!("{} mod {}", run.text("operation"), run.text("modulus")));
@@ -85,10 +90,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         tables: vec![moment_table(&groups), end_table(&groups)],
         summary: Map::from_iter([("definitions".to_string(), definitions), ("groups".to_string(), groups_found)]),
         claims: claims(&groups),
-        scale: ScaleWords {
-            paper: "The published settings. AdamW's betas (0.9, 0.98) and the initial weights are those of Nanda et al. (2023), whose network this is; no biases, no warm-up.",
-            other: "A smoke test: not the published settings. Where it disagrees with the paper, that may be its size.",
-        },
+        scale: SCALE,
         ..Findings::default()
     }
 }

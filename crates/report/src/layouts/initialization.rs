@@ -80,6 +80,11 @@ fn as_mean(share: &Share) -> Mean {
     Mean { mean: share.share, std_error: 0.0, low: share.low, high: share.high, count: share.tried as usize }
 }
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "The sizes are ours, chosen before any result was seen: the paper has no such experiment.",
+    other: "Small networks and short inputs, chosen before any result was seen, to show the effect on two CPU cores in minutes. The paper has no such experiment.",
+};
+
 /// `hahn/random-initialization`.
 pub fn findings(sweep: &Sweep) -> Findings {
     let untrained: Vec<&Run> = sweep.finished().filter(|run| run.number("train.steps") == Some(0.0)).collect();
@@ -92,13 +97,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
     let cut: Vec<&Run> = untrained.iter().copied().filter(|run| run.text("measure.cut") == main).collect();
     let usual: Vec<&Run> = cut.iter().copied().filter(|run| scale_of(run) == 1.0).collect();
     let families = families(&usual);
-    let mut findings = Findings {
-        scale: ScaleWords {
-            paper: "The sizes are ours, chosen before any result was seen: the paper has no such experiment.",
-            other: "Small networks and short inputs, chosen before any result was seen, to show the effect on two CPU cores in minutes. The paper has no such experiment.",
-        },
-        ..Findings::default()
-    };
+    let mut findings = Findings { scale: SCALE, ..Findings::default() };
     findings.figures.push(Drawn::new(
         "initial-sensitivity",
         "Sensitivity at initialisation",

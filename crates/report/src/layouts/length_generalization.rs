@@ -76,6 +76,11 @@ fn network(run: &Run, axes: &[String]) -> String {
     }
 }
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "The recipe's full sizes, nothing changed; the paper does not run this.",
+    other: "A smoke test: short inputs and little training, chosen to end in minutes on two CPU cores. The paper does not run this.",
+};
+
 /// `hahn/length-generalization`.
 pub fn findings(sweep: &Sweep) -> Findings {
     let shown = ["target", "model.kind", "model.position", "n"];
@@ -96,13 +101,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
             });
         }
     }
-    let mut findings = Findings {
-        scale: ScaleWords {
-            paper: "The recipe's full sizes, nothing changed; the paper does not run this.",
-            other: "A smoke test: short inputs and little training, chosen to end in minutes on two CPU cores. The paper does not run this.",
-        },
-        ..Findings::default()
-    };
+    let mut findings = Findings { scale: SCALE, ..Findings::default() };
     let legend: Vec<(String, Style)> =
         networks.iter().enumerate().map(|(place, name)| (name.clone(), point(place))).collect();
     let trained = trained(sweep);

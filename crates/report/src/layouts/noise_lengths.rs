@@ -128,6 +128,11 @@ fn sorted(runs: &[&Run], key: &str) -> Vec<f64> {
     numbers
 }
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "The recipe's full lengths, sizes of noise and draws, nothing changed; the paper does not run this.",
+    other: "Fewer draws of noise, lengths and sizes of noise than at the scale paper. The paper does not run this.",
+};
+
 /// `hahn/noise-lengths`.
 pub fn findings(sweep: &Sweep) -> Findings {
     let runs: Vec<&Run> = sweep.finished().collect();
@@ -143,13 +148,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         let place = rhos.iter().position(|known| *known == rho).unwrap_or(0) as f64;
         viridis(0.9 * place / (rhos.len().max(2) - 1) as f64)
     };
-    let mut findings = Findings {
-        scale: ScaleWords {
-            paper: "The recipe's full lengths, sizes of noise and draws, nothing changed; the paper does not run this.",
-            other: "Fewer draws of noise, lengths and sizes of noise than at the scale paper. The paper does not run this.",
-        },
-        ..Findings::default()
-    };
+    let mut findings = Findings { scale: SCALE, ..Findings::default() };
     let rho_words = |rho: &f64| (format!("ρ = {}", written(*rho)), Style::line(&colour(*rho)));
     findings.draw(
         "noise-lengths",

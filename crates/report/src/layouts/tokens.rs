@@ -93,6 +93,11 @@ const SHOWN: [&str; 9] = [
     "sensitivity",
 ];
 
+const SCALE: ScaleWords = ScaleWords {
+    paper: "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours.",
+    other: "A smoke test: fewer settings, runs or epochs than the paper. Where it disagrees with the paper, that may be its size.",
+};
+
 /// Figures 2 and 10, Tables 1 and 3, and the layer at the end.
 pub fn findings(sweep: &Sweep) -> Findings {
     let title = |data: String| {
@@ -108,10 +113,7 @@ pub fn findings(sweep: &Sweep) -> Findings {
         tables: vec![predictor_table(sweep, &settings), trained_table(sweep, &settings)],
         summary: Map::from_iter([("predictors".to_string(), predictors), ("trained".to_string(), trained)]),
         claims: claims(&settings),
-        scale: ScaleWords {
-            paper: "All published settings. The paper does not state M, the loss, the learning rate, the start, the epochs and the number of runs: those are ours.",
-            other: "A smoke test: fewer settings, runs or epochs than the paper. Where it disagrees with the paper, that may be its size.",
-        },
+        scale: SCALE,
         ..Findings::default()
     }
 }

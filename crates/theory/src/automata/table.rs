@@ -96,17 +96,7 @@ fn no_repetition(list: &str, names: &[String]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const ENDS: &str = r#"
-        name = "ends in 01"
-        alphabet = ["0", "1"]
-        states = ["neither", "zero", "done"]
-        start = "neither"
-        accept = ["done"]
-        [transitions]
-        neither = { 0 = "zero", 1 = "neither" }
-        zero = { 0 = "zero", 1 = "done" }
-        done = { 0 = "zero", 1 = "neither" }
-    "#;
+    const ENDS: &str = include_str!("../../tests/automata/ends-in-01.toml");
 
     #[test]
     fn a_table_becomes_an_automaton() {

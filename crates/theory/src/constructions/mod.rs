@@ -75,6 +75,16 @@ impl Construction {
     /// Its weights in the given shape. `gain` says who amplifies the difference of 1/n that one bit makes: with gain G the weights
     /// enlarge it G times, and the LayerNorms the rest, as far as their epsilon lets them.
     pub fn build(self, config: &EncoderConfig, gain: f64) -> Result<Weights> {
+        self.check(config, gain)?;
+        match self {
+            Self::Parity => parity::build(config, gain),
+            Self::Majority => thresholds::majority(config, gain),
+            Self::First => thresholds::first(config, gain),
+        }
+    }
+
+    /// Whether it can be built in the given shape, without building it.
+    pub fn check(self, config: &EncoderConfig, gain: f64) -> Result<()> {
         Architecture::Encoder(config.clone()).check()?;
         if !(gain.is_finite() && gain > 0.0) {
             return Err(TheoryError::argument(format!("the gain must be a positive number, not {gain}")));
@@ -100,11 +110,7 @@ impl Construction {
         if ff < parity::HIDDEN {
             return needs(format!("needs a feed-forward width of {} or more, but ff = {ff}", parity::HIDDEN));
         }
-        match self {
-            Self::Parity => parity::build(config, gain),
-            Self::Majority => thresholds::majority(config, gain),
-            Self::First => thresholds::first(config, gain),
-        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 #[path = "../../../../crates/data/tests/image_files/mod.rs"]
 mod image_files;
 
-use super::{file, said, write};
+use super::{file, file_reader, said, write};
 use crate::case::Case;
 use crate::mutate::Form;
 use crate::target::{Memory, Target};
@@ -61,13 +61,7 @@ pub const CIFAR: Target = Target {
         let file = cifar(&some(32, 32, 3, 2));
         vec![Case::new(0, file.clone()), Case::packed(0, file.clone()), Case::new(0, image_files::gzipped(&file))]
     },
-    reader: |folder| {
-        let path = folder.join("file.bin");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            said(read_cifar(&path))
-        })
-    },
+    reader: |folder| file_reader(folder, "file.bin", |path| said(read_cifar(path))),
     short: 2000,
 };
 
@@ -84,13 +78,7 @@ pub const SVHN: Target = Target {
         cases.push(Case::packed(0, mat(&set, false, Kind::Byte)));
         cases
     },
-    reader: |folder| {
-        let path = folder.join("file.mat");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            said(read_svhn(&path))
-        })
-    },
+    reader: |folder| file_reader(folder, "file.mat", |path| said(read_svhn(path))),
     short: 2000,
 };
 

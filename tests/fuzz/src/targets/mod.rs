@@ -9,7 +9,7 @@ mod runs;
 mod texts;
 mod words;
 
-use crate::target::Target;
+use crate::target::{Reader, Target};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::Path;
@@ -66,6 +66,15 @@ fn write(path: &Path, bytes: &[u8]) {
         eprintln!("cannot write {}: {error}", path.display());
         std::process::exit(3);
     }
+}
+
+/// The reader of one file, which is written under this name whenever it is to be read.
+fn file_reader(folder: &Path, name: &str, mut read: impl FnMut(&Path) -> Result<(), String> + 'static) -> Reader {
+    let path = folder.join(name);
+    Box::new(move |_, bytes| {
+        write(&path, bytes);
+        read(&path)
+    })
 }
 
 /// A file that travels with the sources.

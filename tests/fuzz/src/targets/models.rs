@@ -1,6 +1,6 @@
 //! Other people's networks, and the first question to them.
 
-use super::{file, said, write};
+use super::{file, file_reader, said, write};
 use crate::case::Case;
 use crate::mutate::Form;
 use crate::target::{Memory, Target};
@@ -141,11 +141,10 @@ pub const ONNX: Target = Target {
     memory: Memory { constant: 256, factor: 2000 },
     seeds: onnx_files,
     reader: |folder| {
-        let path = folder.join("net.onnx");
+        // Some of the files have their weights in another.
         write(&folder.join("external.onnx.data"), file!("tests/golden/onnx/external.onnx.data"));
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            ask_with(&path, Choices { runtime: Some(Runtime::Tract), ..Choices::default() })
+        file_reader(folder, "net.onnx", |path| {
+            ask_with(path, Choices { runtime: Some(Runtime::Tract), ..Choices::default() })
         })
     },
     short: 200,
@@ -199,13 +198,7 @@ pub const PYTORCH: Target = Target {
         cases.push(Case::new(0, b"\x80\x02}q\x00(X\x01\x00\x00\x00aK\x01u.".as_slice()));
         cases
     },
-    reader: |folder| {
-        let path = folder.join("net.pt");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            said(open(&path, Choices::default()))
-        })
-    },
+    reader: |folder| file_reader(folder, "net.pt", |path| said(open(path, Choices::default()))),
     short: 200,
 };
 
@@ -223,13 +216,7 @@ pub const SAFETENSORS: Target = Target {
         ];
         files.into_iter().flat_map(|bytes| Case::safetensors(0, bytes)).collect()
     },
-    reader: |folder| {
-        let path = folder.join("net.safetensors");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            ask(&path)
-        })
-    },
+    reader: |folder| file_reader(folder, "net.safetensors", ask),
     short: 300,
 };
 

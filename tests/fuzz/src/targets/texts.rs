@@ -1,6 +1,6 @@
 //! Texts: tables of GLUE and of one's own, tokenisers.
 
-use super::{file, said, write};
+use super::{file, file_reader, said, write};
 use crate::case::Case;
 use crate::mutate::Form;
 use crate::target::{Memory, Target};
@@ -144,10 +144,8 @@ pub const TOKENIZER: Target = Target {
         ]
     },
     reader: |folder| {
-        let path = folder.join("tokenizer.json");
-        Box::new(move |_, bytes| {
-            write(&path, bytes);
-            let tokeniser = FileTokeniser::open(&path, 16).map_err(|error| error.to_string())?;
+        file_reader(folder, "tokenizer.json", |path| {
+            let tokeniser = FileTokeniser::open(path, 16).map_err(|error| error.to_string())?;
             _ = tokeniser.vocabulary();
             ASKED.iter().try_for_each(|text| tokeniser.encode(text, None).map(|_| ()))?;
             said(tokeniser.encode(ASKED[0], Some(ASKED[3])))

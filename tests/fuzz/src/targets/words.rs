@@ -1,6 +1,6 @@
 //! Small grammars of the command line.
 
-use super::{said, text, write};
+use super::{file, said, text, write};
 use crate::case::Case;
 use crate::mutate::Form;
 use crate::target::{Memory, Target};
@@ -142,19 +142,7 @@ pub const AUTOMATON: Target = Target {
         "zero",
     ],
     memory: Memory { constant: 4, factor: 2000 },
-    seeds: || {
-        let ends = r#"name = "ends in 01"
-alphabet = ["0", "1"]
-states = ["neither", "zero", "done"]
-start = "neither"
-accept = ["done"]
-[transitions]
-neither = { 0 = "zero", 1 = "neither" }
-zero = { 0 = "zero", 1 = "done" }
-done = { 0 = "zero", 1 = "neither" }
-"#;
-        vec![Case::new(0, ends)]
-    },
+    seeds: || vec![Case::new(0, file!("crates/theory/tests/automata/ends-in-01.toml"))],
     reader: |_| {
         Box::new(|_, bytes| {
             let automaton = Automaton::from_toml(&text(bytes))?;

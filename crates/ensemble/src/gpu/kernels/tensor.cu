@@ -45,42 +45,9 @@ __device__ __forceinline__ void power_for(float v, u32 least, float* scale, floa
 
 // A right factor is a matrix [PARTS][pitch / 64][128][64] of halves in shared memory, as out = in matrix^T reads it: panels of 64 columns.
 // Eight of its numbers lie together; where they lie in their row is turned by the row, so that eight rows are in different banks. That is also
-// the order in which wgmma reads factors that lie at multiples of 1024 bytes (its swizzle of 128 bytes).
+// the order in which wgmma reads factors that lie at multiples of 1024 bytes (its swizzle of 128 bytes). prepare.cu makes it.
 __device__ __forceinline__ int place_right(int row, int column) {
     return column / 64 * (128 * 64) + row * 64 + ((column / 8 ^ row) % 8) * 8 + column % 8;
-}
-
-// `prepare` makes it from a matrix [128, columns] of each replica, read at strides of `down` and `across` and scaled by a power of two, and
-// notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0.
-// One block for each replica; images lie `stride` halves apart, replicas of the matrix `apart` floats.
-extern "C" __global__ void __launch_bounds__(1024) prepare(unsigned short* images, u64 stride, float* powers, const float* matrix, u64 apart,
-                                                           int down, int across, int columns, int pitch, int group, int real) {
-    __shared__ float largest[32];
-    int r = blockIdx.y;
-    const float* own = matrix + r * apart;
-    unsigned short* image = images + r * stride;
-    float most = 0.f, scale, inverse;
-#pragma unroll 8
-    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
-        int column = k % columns, within = column % group;
-        if (within < real) most = fmaxf(most, fabsf(own[k / columns * down + (column / group * real + within) * across]));
-    }
-    most = max_over_warp(most);
-    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
-    __syncthreads();
-    power_for(max_over_warp(largest[threadIdx.x % 32]), SMALL_WEIGHT, &scale, &inverse);
-    if (threadIdx.x == 0) powers[2 * r] = scale, powers[2 * r + 1] = inverse;
-#pragma unroll 8
-    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
-        int row = k / columns, column = k % columns, within = column % group;
-        float value = within < real ? own[row * down + (column / group * real + within) * across] * scale : 0.f;
-        int at = place_right(row, column);
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            unsigned short half = image[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
-            value -= from_half(half);
-        }
-    }
 }
 
 // `size` halves of images into shared memory, by a block of 256 threads; both are aligned to 16 bytes.

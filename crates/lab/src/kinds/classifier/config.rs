@@ -254,22 +254,9 @@ impl Default for ClassifierConfig {
                 content: String::new(),
             },
             model: ModelConfig {
-                kind: ModelKind::VitSmall,
-                // 0 and "" are each network's own, stated where it is defined: `pudica_nn::vision` and `pudica_nn::text`.
-                depth: 0,
-                heads: 0,
-                dim: 0,
-                dim_head: 0,
-                mlp: 0,
                 dropout: 0.1, // ViT-small and all text networks
-                attention: String::new(),
-                patch: 0,
-                kernel: 0,
-                hidden: String::new(),
-                activation: String::new(),
-                width: 0,
-                blocks: String::new(),
-                length: 0,
+                // 0 and "" are each network's own, stated where it is defined: `pudica_nn::vision` and `pudica_nn::text`.
+                ..ModelConfig::empty(ModelKind::VitSmall)
             },
             train: TrainConfig {
                 optimiser: "sgd".into(), // all images

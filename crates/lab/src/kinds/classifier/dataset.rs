@@ -18,6 +18,9 @@ pub(super) const CLASSES: &str = "own_classes";
 /// Inputs and their classes.
 pub(super) type Batch<I> = (I, Vec<usize>);
 
+/// Accuracies by what was done to the inputs.
+pub(super) type Accuracies = BTreeMap<String, Estimate>;
+
 /// A batch to train on.
 pub(super) struct TrainingBatch<I> {
     pub input: I,
@@ -80,23 +83,13 @@ pub(super) trait Dataset {
     ) -> Result<Profile>;
 
     /// Accuracy on corrupted test inputs, by corruption.
-    fn corrupted(
-        &self,
-        _: &Model<Self::Network>,
-        _: &ClassifierConfig,
-        _: &Progress,
-    ) -> Result<BTreeMap<String, Estimate>> {
-        Ok(BTreeMap::new())
+    fn corrupted(&self, _: &Model<Self::Network>, _: &ClassifierConfig, _: &Progress) -> Result<Accuracies> {
+        Ok(Accuracies::new())
     }
 
     /// Accuracy under attack, by the attack's name.
-    fn attacked(
-        &self,
-        _: &Model<Self::Network>,
-        _: &ClassifierConfig,
-        _: &Progress,
-    ) -> Result<BTreeMap<String, Estimate>> {
-        Ok(BTreeMap::new())
+    fn attacked(&self, _: &Model<Self::Network>, _: &ClassifierConfig, _: &Progress) -> Result<Accuracies> {
+        Ok(Accuracies::new())
     }
 
     /// Passes of one input in all attacks on it.

@@ -1,6 +1,5 @@
 //! Images as dataset: reading, normalising, noise in training, and the measures only images have.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -10,12 +9,12 @@ use pudica_data::{Divided, Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
 use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, image_sensitivity};
-use pudica_probe::{Budget, Estimate, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, Profile};
+use pudica_probe::{Budget, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, Profile};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::config::{ClassifierConfig, DataConfig, MeasureConfig};
-use super::dataset::{Batch, CLASSES, Dataset, TrainingBatch, pack, sample};
+use super::dataset::{Accuracies, Batch, CLASSES, Dataset, TrainingBatch, pack, sample};
 use super::how_to_get;
 use super::own::{OwnData, find_own, reading};
 use super::point::with_error;
@@ -324,8 +323,8 @@ impl Dataset for ImageDataset {
         model: &Model<VisionConfig>,
         config: &ClassifierConfig,
         progress: &Progress,
-    ) -> Result<BTreeMap<String, Estimate>> {
-        let mut found = BTreeMap::new();
+    ) -> Result<Accuracies> {
+        let mut found = Accuracies::new();
         for Corrupted { corruption, images, .. } in self.corrupted_images(config)? {
             let labels = labels(&images, config.data.binary);
             let rows: Vec<usize> = (0..images.count()).collect();
@@ -343,10 +342,10 @@ impl Dataset for ImageDataset {
         model: &Model<VisionConfig>,
         config: &ClassifierConfig,
         progress: &Progress,
-    ) -> Result<BTreeMap<String, Estimate>> {
+    ) -> Result<Accuracies> {
         let measure = &config.measure;
         let rows = sample(self.count(Split::Test), measure.adversarial_images, config.data.seed, "measure/attacked");
-        let mut found = BTreeMap::new();
+        let mut found = Accuracies::new();
         for (name, attack) in attacks(measure)? {
             let batches = rows.chunks(pack(model.device())).take_while(|_| !progress.stopped());
             let batches = batches.map(|rows| self.batch(Split::Test, rows));

@@ -75,6 +75,7 @@ impl ModelConfig {
         let dropout = self.dropout;
         let attention = if self.attention == "relu" { Attention::Relu } else { Attention::Softmax };
         let activation = if self.activation == "sigmoid" { Activation::Sigmoid } else { Activation::LeakyRelu };
+        let vit_sizes = |own| stated_or([self.patch, self.dim, self.depth, self.heads, self.dim_head, self.mlp], own);
         Ok(match self.kind {
             ModelKind::Mlp => {
                 let hidden = numbers("model.hidden", &self.hidden, MlpConfig::default().hidden)?;
@@ -90,30 +91,16 @@ impl ModelConfig {
             }
             ModelKind::VitSmall => {
                 let own = VitSmallConfig::default();
-                VisionConfig::VitSmall(VitSmallConfig {
-                    images,
-                    patch: or(self.patch, own.patch),
-                    dim: or(self.dim, own.dim),
-                    depth: or(self.depth, own.depth),
-                    heads: or(self.heads, own.heads),
-                    dim_head: or(self.dim_head, own.dim_head),
-                    mlp: or(self.mlp, own.mlp),
-                    attention,
-                    dropout,
-                    emb_dropout: dropout,
-                })
+                let own_sizes = [own.patch, own.dim, own.depth, own.heads, own.dim_head, own.mlp];
+                let [patch, dim, depth, heads, dim_head, mlp] = vit_sizes(own_sizes);
+                let own = VitSmallConfig { images, attention, dropout, emb_dropout: dropout, ..own };
+                VisionConfig::VitSmall(VitSmallConfig { patch, dim, depth, heads, dim_head, mlp, ..own })
             }
             ModelKind::VitSimple => {
                 let own = VitSimpleConfig::default();
-                VisionConfig::VitSimple(VitSimpleConfig {
-                    images,
-                    patch: or(self.patch, own.patch),
-                    dim: or(self.dim, own.dim),
-                    depth: or(self.depth, own.depth),
-                    heads: or(self.heads, own.heads),
-                    dim_head: or(self.dim_head, own.dim_head),
-                    mlp: or(self.mlp, own.mlp),
-                })
+                let own_sizes = [own.patch, own.dim, own.depth, own.heads, own.dim_head, own.mlp];
+                let [patch, dim, depth, heads, dim_head, mlp] = vit_sizes(own_sizes);
+                VisionConfig::VitSimple(VitSimpleConfig { images, patch, dim, depth, heads, dim_head, mlp })
             }
             ModelKind::Resnet18 => {
                 let own = ResNetConfig::default();
@@ -127,13 +114,9 @@ impl ModelConfig {
             }
             ModelKind::Convmixer => {
                 let own = ConvMixerConfig::default();
-                VisionConfig::ConvMixer(ConvMixerConfig {
-                    images,
-                    patch: or(self.patch, own.patch),
-                    dim: or(self.dim, own.dim),
-                    depth: or(self.depth, own.depth),
-                    kernel: or(self.kernel, own.kernel),
-                })
+                let stated = [self.patch, self.dim, self.depth, self.kernel];
+                let [patch, dim, depth, kernel] = stated_or(stated, [own.patch, own.dim, own.depth, own.kernel]);
+                VisionConfig::ConvMixer(ConvMixerConfig { images, patch, dim, depth, kernel })
             }
             ModelKind::Roberta | ModelKind::Gpt2 | ModelKind::Lstm => {
                 let problem = format!("{} reads texts, not images", self.kind.name());
@@ -151,8 +134,13 @@ impl ModelConfig {
 }
 
 /// A size, or the network's own where it is 0.
-pub(super) fn or(size: usize, own: usize) -> usize {
+fn or(size: usize, own: usize) -> usize {
     if size == 0 { own } else { size }
+}
+
+/// Sizes, or the network's own where they are 0.
+pub(super) fn stated_or<const N: usize>(stated: [usize; N], own: [usize; N]) -> [usize; N] {
+    std::array::from_fn(|at| or(stated[at], own[at]))
 }
 
 /// Sizes as in `512-128`, or the network's own where there are none.

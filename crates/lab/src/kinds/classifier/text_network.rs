@@ -3,7 +3,7 @@
 use pudica_nn::text::{Attention, Gpt2Config, LstmConfig, RobertaConfig, TextConfig};
 
 use super::config::{ModelConfig, ModelKind};
-use super::network::{name_of, or};
+use super::network::{name_of, stated_or};
 use crate::error::{Error, Result};
 
 impl ModelConfig {
@@ -30,46 +30,24 @@ impl ModelConfig {
     /// The network for texts of so many different tokens and so many classes.
     pub(super) fn text_network(&self, vocabulary: usize, classes: usize) -> Result<TextConfig> {
         let dropout = self.dropout;
+        let sizes = |own| stated_or([self.length, self.dim, self.depth, self.heads, self.mlp], own);
         Ok(match self.kind {
             ModelKind::Roberta => {
                 let own = RobertaConfig::default();
-                TextConfig::Roberta(RobertaConfig {
-                    vocabulary,
-                    length: or(self.length, own.length),
-                    d: or(self.dim, own.d),
-                    layers: or(self.depth, own.layers),
-                    heads: or(self.heads, own.heads),
-                    ff: or(self.mlp, own.ff),
-                    classes,
-                    dropout,
-                    attention: if self.attention == "relu" { Attention::Relu } else { Attention::Softmax },
-                    ..own
-                })
+                let [length, d, layers, heads, ff] = sizes([own.length, own.d, own.layers, own.heads, own.ff]);
+                let attention = if self.attention == "relu" { Attention::Relu } else { Attention::Softmax };
+                let own = RobertaConfig { vocabulary, classes, dropout, attention, ..own };
+                TextConfig::Roberta(RobertaConfig { length, d, layers, heads, ff, ..own })
             }
             ModelKind::Gpt2 => {
                 let own = Gpt2Config::default();
-                TextConfig::Gpt2(Gpt2Config {
-                    vocabulary,
-                    length: or(self.length, own.length),
-                    d: or(self.dim, own.d),
-                    layers: or(self.depth, own.layers),
-                    heads: or(self.heads, own.heads),
-                    ff: or(self.mlp, own.ff),
-                    classes,
-                    dropout,
-                    ..own
-                })
+                let [length, d, layers, heads, ff] = sizes([own.length, own.d, own.layers, own.heads, own.ff]);
+                TextConfig::Gpt2(Gpt2Config { vocabulary, length, d, layers, heads, ff, classes, dropout, ..own })
             }
             ModelKind::Lstm => {
                 let own = LstmConfig::default();
-                TextConfig::Lstm(LstmConfig {
-                    vocabulary,
-                    length: or(self.length, own.length),
-                    d: or(self.dim, own.d),
-                    layers: or(self.depth, own.layers),
-                    classes,
-                    dropout,
-                })
+                let [length, d, layers, ..] = sizes([own.length, own.d, own.layers, 0, 0]);
+                TextConfig::Lstm(LstmConfig { vocabulary, length, d, layers, classes, dropout })
             }
             _ => return Err(Error::setting("model.kind", format!("{} reads images, not texts", self.kind.name()))),
         })

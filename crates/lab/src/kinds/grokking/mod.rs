@@ -56,18 +56,9 @@ pub struct GrokkingPoint {
     /// Epochs trained; with one batch an epoch, steps made.
     #[serde(rename = "step")]
     pub epoch: u64,
-    /// Mean cross-entropy on the training pairs.
-    pub train_loss: f64,
-    /// Share of right results on the training pairs.
-    pub train_accuracy: f64,
-    /// Mean cross-entropy on the other pairs.
-    pub test_loss: f64,
-    /// Share of right results on the other pairs.
-    pub test_accuracy: f64,
-    /// Share of training pairs whose predicted result changes when noise is added to the embeddings of both numbers.
-    pub sensitivity: f64,
-    /// Euclidean norm of all parameters.
-    pub weight_norm: f64,
+    /// What is known of the network.
+    #[serde(flatten)]
+    pub measures: Measures,
     /// Seconds spent so far; on the last line of a piece of training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -77,21 +68,21 @@ impl GrokkingPoint {
     fn new(epoch: u64, measures: &Measures) -> Self {
         // They were computed in f32: its shortest digits, not those of the nearest f64, keep the files small.
         let short = |value: f64| (value as f32).to_string().parse().unwrap_or(value);
-        GrokkingPoint {
-            epoch,
+        let measures = Measures {
             train_loss: short(measures.train_loss),
             train_accuracy: short(measures.train_accuracy),
             test_loss: short(measures.test_loss),
             test_accuracy: short(measures.test_accuracy),
             sensitivity: short(measures.sensitivity),
             weight_norm: short(measures.weight_norm),
-            seconds: None,
-        }
+        };
+        GrokkingPoint { epoch, measures, seconds: None }
     }
 
     /// The standard error of its sensitivity over this many training pairs.
     pub fn sensitivity_std_error(&self, pairs: usize) -> f64 {
-        (self.sensitivity * (1.0 - self.sensitivity) / (pairs.max(2) - 1) as f64).sqrt()
+        let share = self.measures.sensitivity;
+        (share * (1.0 - share) / (pairs.max(2) - 1) as f64).sqrt()
     }
 
     /// Its numbers by name, without the epoch.

@@ -54,11 +54,12 @@ pub struct Onsets {
 impl Onsets {
     /// The moments of a run measured at every epoch, from epoch 0 on.
     pub fn of(points: &[GrokkingPoint]) -> Onsets {
-        let Some(memorised) = points.iter().position(|point| point.train_accuracy >= MEMORISED) else {
+        let Some(memorised) = points.iter().position(|point| point.measures.train_accuracy >= MEMORISED) else {
             return Onsets::default();
         };
         let curve = |of: fn(&GrokkingPoint) -> f64| smoothed(&points.iter().map(of).collect::<Vec<_>>());
-        let (accuracy, sensitivity) = (curve(|point| point.test_accuracy), curve(|point| point.sensitivity));
+        let (accuracy, sensitivity) =
+            (curve(|point| point.measures.test_accuracy), curve(|point| point.measures.sensitivity));
         let highest = most(&accuracy[memorised..], f64::gt).1;
         let rise = change(&accuracy, memorised, accuracy[memorised], highest).filter(|rise| rise.to >= GENERALISES);
         let end = rise.map_or(points.len(), |rise| (rise.half as usize).max(memorised + 1));
@@ -113,6 +114,7 @@ pub fn smoothed(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use pudica_data::Stream;
+    use pudica_nn::grokking::Measures;
 
     /// A ramp from one level to another between two epochs.
     fn ramp(epoch: usize, begin: usize, end: usize, from: f64, to: f64) -> f64 {
@@ -123,15 +125,17 @@ mod tests {
     /// Memorised at 200; sensitivity, 0.5 until `fall`, is 0 after 1,000 epochs; test accuracy, 0.1 until `rise`, is 1 after 1,000.
     fn made_up(fall: usize, rise: usize, noise: f64) -> Vec<GrokkingPoint> {
         let mut stream = Stream::new(0, "made-up", 0);
-        let point = |epoch: usize| GrokkingPoint {
-            epoch: epoch as u64,
-            train_accuracy: ramp(epoch, 0, 200, 0.0, 0.9901),
-            // High at the start, as real ones are, and not before memorising.
-            sensitivity: ramp(epoch, fall, fall + 1000, 0.5, 0.0)
-                + ramp(epoch, 0, 150, 0.4, 0.0)
-                + noise * stream.normal(),
-            test_accuracy: ramp(epoch, rise, rise + 1000, 0.1, 1.0) + noise * stream.normal(),
-            ..GrokkingPoint::default()
+        let point = |epoch: usize| {
+            let measures = Measures {
+                train_accuracy: ramp(epoch, 0, 200, 0.0, 0.9901),
+                // High at the start, as real ones are, and not before memorising.
+                sensitivity: ramp(epoch, fall, fall + 1000, 0.5, 0.0)
+                    + ramp(epoch, 0, 150, 0.4, 0.0)
+                    + noise * stream.normal(),
+                test_accuracy: ramp(epoch, rise, rise + 1000, 0.1, 1.0) + noise * stream.normal(),
+                ..Measures::default()
+            };
+            GrokkingPoint { epoch: epoch as u64, measures, seconds: None }
         };
         (0..8000).map(point).collect()
     }
@@ -172,8 +176,8 @@ mod tests {
     fn late_spikes_are_passed_over() {
         let mut points = made_up(1000, 4000, 0.0);
         for point in &mut points[6500..6530] {
-            point.sensitivity = 0.9;
-            point.test_accuracy = 0.2;
+            point.measures.sensitivity = 0.9;
+            point.measures.test_accuracy = 0.2;
         }
         let onsets = Onsets::of(&points);
         near([onsets.fall.unwrap().half, onsets.rise.unwrap().half], [1500, 4500]);

@@ -165,7 +165,7 @@ impl Training for GrokkingTraining<'_> {
     }
 
     fn loss(&self, run: usize) -> f64 {
-        self.runs[run].points.last().map_or(f64::NAN, |point| point.train_loss)
+        self.runs[run].points.last().map_or(f64::NAN, |point| point.measures.train_loss)
     }
 
     fn lost(&self, run: usize) -> Option<Lost> {

@@ -19,14 +19,7 @@ use crate::stop::{Progress, unless_stopped};
 pub static KIND: Kind = Kind {
     name: "spectra",
     about: "kernels of networks with random weights, by degree; nothing is trained",
-    abilities: Abilities {
-        devices: &["cpu"],
-        dtypes: &["f64"],
-        engines: &["standard"],
-        data: false,
-        jobs: true,
-        together: false,
-    },
+    abilities: Abilities::CPU_F64,
     figures: "spectra",
     naming: &["architecture", "depth", "width", "seed"],
     headline: &["ck_mean_degree", "ntk_mean_degree"],

@@ -17,14 +17,7 @@ pub use measure::{ByKind, Point};
 pub static KIND: Kind = Kind {
     name: "tokens",
     about: "one attention layer that learns synthetic tokens, of which sparse and frequent ones both tell the label",
-    abilities: Abilities {
-        devices: &["cpu"],
-        dtypes: &["f64"],
-        engines: &["standard"],
-        data: false,
-        jobs: true,
-        together: false,
-    },
+    abilities: Abilities::CPU_F64,
     figures: "tokens",
     naming: &["data", "seed"],
     headline: &["test_accuracy", "ood_accuracy", "sensitivity"],

@@ -2,6 +2,7 @@
 
 use burn::tensor::{Bool, Distribution, FloatDType, Tensor, TensorData};
 use pudica_data::{Pairs, Stream};
+use serde::{Deserialize, Serialize};
 
 use super::ModularTransformer;
 use super::forward::{Batch, Parts};
@@ -35,7 +36,7 @@ pub struct Replica<'a> {
 }
 
 /// What is known of one network after some epochs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
     /// Mean cross-entropy on the training pairs.
     pub train_loss: f64,

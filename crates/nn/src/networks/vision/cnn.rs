@@ -46,10 +46,6 @@ impl CnnConfig {
 }
 
 impl ImageConfig for CnnConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         at_least_one("model.width", self.width)?;
         at_least_one("model.hidden", self.hidden)?;

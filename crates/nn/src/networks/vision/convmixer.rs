@@ -35,10 +35,6 @@ impl Default for ConvMixerConfig {
 }
 
 impl ImageConfig for ConvMixerConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         self.images.check_patch(self.patch)?;
         at_least_one("model.dim", self.dim)?;

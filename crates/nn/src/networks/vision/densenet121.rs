@@ -32,10 +32,6 @@ impl Default for DenseNetConfig {
 }
 
 impl ImageConfig for DenseNetConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         at_least_one("model.growth", self.growth)?;
         check_stages(&self.blocks)?;

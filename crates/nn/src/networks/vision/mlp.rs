@@ -33,10 +33,6 @@ impl Default for MlpConfig {
 }
 
 impl ImageConfig for MlpConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         self.hidden.iter().try_for_each(|width| at_least_one("model.hidden", *width))
     }

@@ -72,9 +72,6 @@ pub enum VisionConfig {
 
 /// What one kind of network says of itself; [`VisionConfig`] adds what is the same for all.
 trait ImageConfig {
-    /// What it is shown.
-    fn images(&self) -> &ImageShape;
-
     /// Whether its own settings make sense, given that its images do.
     fn check(&self) -> Result<(), NnError>;
 
@@ -91,21 +88,22 @@ pub trait ImageNetwork: Send + Sync {
 impl VisionConfig {
     /// What it is shown.
     pub fn images(&self) -> &ImageShape {
-        self.config().images()
+        self.parts().0
     }
 
-    fn config(&self) -> &dyn ImageConfig {
+    /// What it is shown, and what its kind says of itself.
+    fn parts(&self) -> (&ImageShape, &dyn ImageConfig) {
         match self {
-            Self::Mlp(config) => config,
-            Self::Cnn(config) => config,
-            Self::VitSmall(config) => config,
-            Self::VitSimple(config) => config,
-            Self::ResNet18(config) => config,
-            Self::DenseNet121(config) => config,
-            Self::ConvMixer(config) => config,
-            Self::CifarResNet(config) => config,
-            Self::TorchvisionResNet(config) => config,
-            Self::Vit(config) => config,
+            Self::Mlp(config) => (&config.images, config),
+            Self::Cnn(config) => (&config.images, config),
+            Self::VitSmall(config) => (&config.images, config),
+            Self::VitSimple(config) => (&config.images, config),
+            Self::ResNet18(config) => (&config.images, config),
+            Self::DenseNet121(config) => (&config.images, config),
+            Self::ConvMixer(config) => (&config.images, config),
+            Self::CifarResNet(config) => (&config.images, config),
+            Self::TorchvisionResNet(config) => (&config.images, config),
+            Self::Vit(config) => (&config.images, config),
         }
     }
 }
@@ -118,8 +116,9 @@ impl Classifier for VisionConfig {
     const NATIVE_GRADIENTS: bool = true;
 
     fn check(&self) -> Result<(), NnError> {
-        self.images().check()?;
-        self.config().check()
+        let (images, config) = self.parts();
+        images.check()?;
+        config.check()
     }
 
     fn classes(&self) -> usize {
@@ -127,7 +126,7 @@ impl Classifier for VisionConfig {
     }
 
     fn network(&self, params: Scope) -> Self::Network {
-        self.config().network(params)
+        self.parts().1.network(params)
     }
 
     fn count(&self, input: &ImageBatch) -> usize {

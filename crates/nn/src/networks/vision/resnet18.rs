@@ -29,10 +29,6 @@ impl Default for ResNetConfig {
 }
 
 impl ImageConfig for ResNetConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         at_least_one("model.width", self.width)?;
         check_stages(&self.blocks)

@@ -30,10 +30,6 @@ impl Default for CifarResNetConfig {
 }
 
 impl ImageConfig for CifarResNetConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         at_least_one("model.width", self.width)?;
         check_stages(&self.blocks)

@@ -32,10 +32,6 @@ impl Default for TorchvisionResNetConfig {
 }
 
 impl ImageConfig for TorchvisionResNetConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         at_least_one("model.width", self.width)?;
         check_stages(&self.blocks)

@@ -76,10 +76,6 @@ impl Default for VitConfig {
 }
 
 impl ImageConfig for VitConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         self.images.check_patch(self.patch)?;
         at_least_one("model.dim", self.dim)?;

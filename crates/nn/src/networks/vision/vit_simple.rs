@@ -46,10 +46,6 @@ impl VitSimpleConfig {
 }
 
 impl ImageConfig for VitSimpleConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         self.images.check_patch(self.patch)?;
         if self.dim < 8 || !self.dim.is_multiple_of(4) {

@@ -65,10 +65,6 @@ impl VitSmallConfig {
 }
 
 impl ImageConfig for VitSmallConfig {
-    fn images(&self) -> &ImageShape {
-        &self.images
-    }
-
     fn check(&self) -> Result<(), NnError> {
         self.images.check_patch(self.patch)?;
         check_dropout("model.emb_dropout", self.emb_dropout)?;
