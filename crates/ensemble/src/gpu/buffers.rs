@@ -93,13 +93,18 @@ pub(super) struct LayerActivations {
     pub(super) bias: Floats,
 }
 
-/// Factors of halves for `first_layer` and `feed_forward_backward`: those of one of them at a time.
+/// Factors of halves for the kernels on tensor cores: those of one of them at a time.
 pub(super) struct Images {
     pub(super) halves: Floats,
     /// Halves from one replica's to the next's.
     pub(super) stride: usize,
-    /// [3, R, 2]
+    /// [4, R, 2]
     pub(super) powers: Floats,
+    /// What layer 1's attention adds to [R, 2n, d].
+    pub(super) residuals: Floats,
+    /// What no output of two folded matrices exceeds [2, R, d], and the bias of one of them [R, d].
+    pub(super) bounds: Floats,
+    pub(super) bias: Floats,
 }
 
 /// Attention of a layer between the first and the last.
@@ -197,7 +202,14 @@ impl Activations {
                 true => {
                     // Two parts of two bytes are one number at least.
                     let stride = d * (dims.value_columns().1 + d + ff);
-                    Some(Images { halves: give(r * stride)?, stride: 2 * stride, powers: give(3 * r * 2)? })
+                    Some(Images {
+                        halves: give(r * stride)?,
+                        stride: 2 * stride,
+                        powers: give(4 * r * 2)?,
+                        residuals: give(r * 2 * n * d)?,
+                        bounds: give(2 * r * d)?,
+                        bias: give(r * d)?,
+                    })
                 }
                 false => None,
             },

@@ -15,7 +15,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc;
 
-use super::programs::{NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile};
+use super::programs::{COMPACT_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile};
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
 
@@ -66,7 +66,19 @@ struct TensorKernels {
     parts: usize,
     /// Bytes of shared memory that a block may have.
     most_shared: usize,
+    /// Whether those of last_compact.cu are among them.
+    compact: bool,
 }
+
+/// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
+const TENSOR_KERNELS: [(&str, i32); 6] = [
+    ("first_layer", 0),
+    ("first_layer_kept", 0),
+    ("first_layer_compact", 0),
+    ("feed_forward_backward", 0),
+    ("compact_queries", 4096),
+    ("compact_top", 4096),
+];
 
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
 unsafe impl Send for Cuda {}
@@ -141,6 +153,8 @@ impl Cuda {
         let mut programs: Vec<&Program> = PROGRAMS.iter().collect();
         programs.extend(NARROW_PROGRAMS.iter().filter(|_| d * heads <= 16));
         programs.extend(TENSOR_PROGRAMS.iter().filter(|_| on_tensor_cores));
+        let compact = on_tensor_cores && halves == Some(1) && heads <= 2;
+        programs.extend(COMPACT_PROGRAMS.iter().filter(|_| compact));
         let compiled = compile(&programs, &options)
             .map_err(|problem| unusable(format!("its kernels do not compile: {problem}")))?;
         let mut kernels = HashMap::new();
@@ -154,11 +168,14 @@ impl Cuda {
         if on_tensor_cores {
             let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
             let most = context.attribute(most).map_err(failed)?;
-            for name in ["first_layer", "feed_forward_backward"] {
-                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                kernels[name].set_attribute(attribute, most).map_err(failed)?;
+            // Kernels that have some of their own get what is left.
+            for (name, own) in TENSOR_KERNELS {
+                if let Some(kernel) = kernels.get(name) {
+                    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                    kernel.set_attribute(attribute, most - own).map_err(failed)?;
+                }
             }
-            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize });
+            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize, compact });
         }
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
@@ -179,9 +196,14 @@ impl Cuda {
     /// The shared memory of a block of a kernel on tensor cores that keeps this many factors and floats there; nothing where there is no
     /// such kernel or it cannot have as much.
     pub(super) fn tensor_memory(&self, factors: usize, floats: usize) -> Option<u32> {
-        let TensorKernels { parts, most_shared } = self.tensor_kernels?;
+        let TensorKernels { parts, most_shared, .. } = self.tensor_kernels?;
         let bytes = 2 * parts * factors + size_of::<f32>() * floats;
         (bytes <= most_shared).then_some(bytes as u32)
+    }
+
+    /// Whether the kernels of last_compact.cu can be used.
+    pub(super) fn is_compact(&self) -> bool {
+        self.tensor_kernels.is_some_and(|kernels| kernels.compact)
     }
 
     /// How many halves stand for a number in the kernels on tensor cores.

@@ -1,6 +1,7 @@
 //! From strings to outputs, for all replicas at once.
 
 mod attention;
+mod compact;
 
 use super::buffers::{Activations, Images};
 use super::cuda::{Arg, Cuda, Grid, Matrix, Product};
@@ -9,15 +10,20 @@ use crate::EnsembleError;
 
 pub(super) const THREADS: usize = 256;
 
-/// Rows that a block of the kernels on tensor cores does at a time: TILE in tensor.cu.
+/// Rows that a block of feed_forward_backward does at a time: TILE in tensor.cu.
 const TILE: usize = 128;
 
 /// How many times it does so: enough to earn back the loading of its matrices, few enough that blocks end together.
 const TILES: usize = 10;
 
-/// Blocks that those kernels do `rows` rows in.
+/// Blocks that it does `rows` rows in.
 pub(super) fn tile_blocks(rows: usize) -> usize {
     rows.div_ceil(TILE * TILES)
+}
+
+/// Threads of a block of first_layer: FIRST_WARPS in first_layer.cu. Two of them do a row.
+fn first_threads(halves_a_factor: usize) -> usize {
+    if halves_a_factor == 1 { 384 } else { 256 }
 }
 
 /// Strings that a block of the kernels in narrow.cu has: STRINGS there.
@@ -68,7 +74,11 @@ impl Net<'_> {
     pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
         self.tables(inputs, a)?;
         match self.first_layer_memory() {
-            Some(shared) => self.first_layer(inputs, a, keep, shared)?,
+            Some(shared) if !keep && self.is_compact() => return self.compact_forward(inputs, a, shared),
+            Some(shared) => {
+                let kernel = if keep { "first_layer_kept" } else { "first_layer" };
+                self.first_layer(inputs, a, kernel, shared)?;
+            }
             None => {
                 self.table_attention(inputs, a)?;
                 self.feed_forward(inputs, a, 0)?;
@@ -160,7 +170,9 @@ impl Net<'_> {
     fn first_layer_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, ff, .. } = *self.dims;
         let factors = d * self.dims.value_columns().1 + 2 * ff * d;
-        if self.dims.is_tiled() { self.cuda.tensor_memory(factors, 4 * d + 4 * n * n * heads) } else { None }
+        // BLOCK_FLOATS, one more, and the table: LINE in first_layer.cu.
+        let floats = ff + 2 * d + 4 + 2 * n * 68 * heads;
+        if self.dims.is_tiled() { self.cuda.tensor_memory(factors, floats) } else { None }
     }
 
     /// The image of a matrix [128, columns] of each replica, for kernels on tensor cores: in the place `which` of its powers, from `begin`
@@ -200,13 +212,27 @@ impl Net<'_> {
         )
     }
 
-    /// Layer 1 from the tables on, in one kernel.
-    fn first_layer(&self, inputs: &Inputs, a: &Activations, keep: bool, shared: u32) -> Result<(), EnsembleError> {
+    /// Layer 1 from the tables on, in one kernel: first_layer_kept, which stores what the way back needs, or one that does not.
+    fn first_layer(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        kernel: &'static str,
+        shared: u32,
+    ) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, ff, .. } = *self.dims;
         let (r, m, mixed) = (a.replicas, self.dims.positions(0), self.dims.mixed());
         let (rows, own, places) = (a.strings * m, &a.layers[0], &self.places.layers[0]);
         let Some(images) = &a.images else { return Ok(()) };
+        let total = self.places.total;
+        let warps = |count: usize| Grid {
+            blocks: (count.div_ceil(THREADS / 32) as u32, r as u32, 1),
+            threads: THREADS as u32,
+            shared: 0,
+            numbers: (2 * r * count * d) as f64,
+        };
         self.exponents_and_words(inputs, a)?;
+        self.cuda.launch("centre_values", warps(mixed), &[pointer(a.values.at()), int(mixed)])?;
         self.fold(inputs, a, 0)?;
         let (group, pitch) = self.dims.value_columns();
         let values = Matrix::at(a.values.at(), 0, d, mixed * d).transposed();
@@ -215,21 +241,35 @@ impl Net<'_> {
         self.prepare(images, (1, d * pitch), folded, (d, d), (d, d), r)?;
         let second = self.weight(inputs, places.weight2, ff);
         self.prepare(images, (2, d * pitch + ff * d), second, (ff, ff), (ff, ff), r)?;
-        let kept = |at: u64| pointer(if keep { at } else { 0 });
-        self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
         self.cuda.launch(
-            "first_layer",
+            "residuals",
+            warps(2 * n),
+            &[
+                pointer(images.residuals.at()),
+                pointer(a.tokens.at()),
+                pointer(inputs.parameters),
+                long(total),
+                long(places.out_bias),
+                pointer(images.powers.at()),
+                int(2 * n),
+            ],
+        )?;
+        self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
+        let threads = first_threads(self.cuda.halves_a_factor());
+        let stored = if kernel == "first_layer_kept" { d + ff + mixed } else { 0 };
+        self.cuda.launch(
+            kernel,
             Grid {
-                blocks: (tile_blocks(rows) as u32, r as u32, 1),
-                threads: THREADS as u32,
+                blocks: (rows.div_ceil(threads / 2 * TILES) as u32, r as u32, 1),
+                threads: threads as u32,
                 shared,
-                numbers: (r * rows * (d + if keep { d + ff + mixed } else { 0 })) as f64,
+                numbers: (r * rows * (d + stored)) as f64,
             },
             &[
-                kept(a.mix.at()),
-                kept(own.norm1.at()),
+                pointer(a.mix.at()),
+                pointer(own.norm1.at()),
                 pointer(own.variance1.at()),
-                kept(own.hidden.at()),
+                pointer(own.hidden.at()),
                 pointer(own.norm2.at()),
                 pointer(own.variance2.at()),
                 pointer(a.scores.at()),
@@ -237,11 +277,11 @@ impl Net<'_> {
                 pointer(images.halves.at()),
                 long(images.stride),
                 pointer(images.powers.at()),
-                pointer(a.tokens.at()),
+                pointer(images.residuals.at()),
                 pointer(own.bias.at()),
+                pointer(images.bounds.at()),
                 pointer(inputs.parameters),
-                long(self.places.total),
-                long(places.out_bias),
+                long(total),
                 long(places.bias2),
                 long(places.scale1),
                 long(places.shift1),
@@ -333,20 +373,23 @@ impl Net<'_> {
     fn fold(&self, inputs: &Inputs, a: &Activations, layer: usize) -> Result<(), EnsembleError> {
         let own = &a.layers[layer];
         let LayerPlaces { weight1, bias1, scale1, shift1, .. } = self.places.layers[layer];
-        self.cuda.launch(
-            "fold",
-            self.rows(self.dims.ff, a.replicas, 2.0),
-            &[
-                pointer(own.weight.at()),
-                pointer(own.bias.at()),
-                pointer(inputs.parameters),
-                long(self.places.total),
-                long(weight1),
-                long(bias1),
-                long(scale1),
-                long(shift1),
-            ],
-        )
+        let bounds = a.images.as_ref().map_or(0, |images| images.bounds.at());
+        self.fold_into([own.weight.at(), own.bias.at(), bounds], inputs, [weight1, bias1, scale1, shift1], a.replicas)
+    }
+
+    /// The scale and shift of a norm into the matrix [ff, d] and bias that read it, at these places: into a weight, a bias and, where
+    /// given, the most that outputs can be.
+    fn fold_into(
+        &self,
+        out: [u64; 3],
+        inputs: &Inputs,
+        places: [usize; 4],
+        replicas: usize,
+    ) -> Result<(), EnsembleError> {
+        let mut arguments: Vec<Arg> = out.into_iter().map(pointer).collect();
+        arguments.extend([pointer(inputs.parameters), long(self.places.total)]);
+        arguments.extend(places.into_iter().map(long));
+        self.cuda.launch("fold", self.rows(self.dims.ff, replicas, 2.0), &arguments)
     }
 
     /// A layer's output at every `stride`-th of its rows from `first` on.

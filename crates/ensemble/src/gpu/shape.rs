@@ -52,7 +52,7 @@ impl Dims {
 
     /// Columns of the values of layer 1 as `first_layer` has them, of one head and from one row to the next.
     pub(super) fn value_columns(&self) -> (usize, usize) {
-        let head = (2 * self.n).next_multiple_of(16);
+        let head = if self.n <= 16 { 32 } else { 64 };
         (head, (self.heads * head).next_multiple_of(64))
     }
 

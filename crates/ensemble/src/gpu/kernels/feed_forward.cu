@@ -1,12 +1,12 @@
 // The feed-forward block reads scale * xhat + shift; both are folded into its first layer, so that only xhat is kept.
 
-// W [R, FF, D] = W1 * scale (by column), b [R, FF] = b1 + W1 shift.
-extern "C" __global__ void fold(number* W, number* b, const number* params, u64 P, u64 W1, u64 b1, u64 scale, u64 shift) {
+// W [R, FF, D] = W1 * scale (by column), b [R, FF] = b1 + W1 shift. bounds [R, FF], where given: what no |W xhat + b| exceeds.
+extern "C" __global__ void fold(number* W, number* b, number* bounds, const number* params, u64 P, u64 W1, u64 b1, u64 scale, u64 shift) {
     int f = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = f < FF;
     if (!real) f = FF - 1;
     const number* own = params + r * P;
-    number w[PER], g[PER], s[PER], sum = 0.f;
+    number w[PER], g[PER], s[PER], sum = 0.f, square = 0.f;
     load(w, own + W1 + (u64)f * D, lane);
     load(g, own + scale, lane);
     load(s, own + shift, lane);
@@ -14,11 +14,16 @@ extern "C" __global__ void fold(number* W, number* b, const number* params, u64 
     for (int k = 0; k < PER; k++) {
         sum += w[k] * s[k];
         w[k] *= g[k];
+        square += w[k] * w[k];
     }
     sum = sum_over_group(sum);
+    square = sum_over_group(square);
     if (real) {
         store(W + ((u64)r * FF + f) * D, w, lane);
-        if (lane == 0) b[(u64)r * FF + f] = own[b1 + f] + sum;
+        number bias = own[b1 + f] + sum;
+        // No row of a LayerNorm is longer than sqrt(D).
+        if (lane == 0) b[(u64)r * FF + f] = bias;
+        if (lane == 0 && bounds) bounds[(u64)r * FF + f] = sqrt(square * D) + fabs(bias);
     }
 }
 

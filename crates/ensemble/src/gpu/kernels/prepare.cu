@@ -1,4 +1,4 @@
-// Right factors of products on tensor cores, as tensor.cu describes them.
+// Right factors of products on tensor cores, as tensor.cu describes them, and the tables that first_layer adds to.
 
 // Makes one from a matrix [128, columns] of each replica, read at strides of `down` and `across` and scaled by a power of two, and
 // notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0.
@@ -31,4 +31,32 @@ extern "C" __global__ void __launch_bounds__(1024) prepare(unsigned short* image
             value -= from_half(half);
         }
     }
+}
+
+// The values through the output projection, [R, HEADS * 2n, D], less their mean over D, which the norm removes anyway: then it need not
+// look for it. One warp for each line.
+extern "C" __global__ void centre_values(float* values, int lines) {
+    int line = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (line >= lines) return;
+    float* own = values + ((u64)blockIdx.y * lines + line) * D;
+    float v[4], mean = 0.f;
+#pragma unroll
+    for (int k = 0; k < 4; k++) mean += v[k] = own[lane + 32 * k];
+    mean = sum_over_warp(mean) / D;
+#pragma unroll
+    for (int k = 0; k < 4; k++) own[lane + 32 * k] = v[k] - mean;
+}
+
+// What attention's products are added to: embedded tokens E [R, 2n, D] and the projection's bias, less their mean, times the power that
+// products come with. powers [R, 2]: that of the values. One warp for each token.
+extern "C" __global__ void residuals(float* out, const float* E, const float* params, u64 P, u64 out_bias, const float* powers, int tokens) {
+    int t = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
+    if (t >= tokens) return;
+    u64 at = ((u64)r * tokens + t) * D;
+    float v[4], mean = 0.f, power = FACTOR * powers[2 * r];
+#pragma unroll
+    for (int k = 0; k < 4; k++) mean += v[k] = E[at + lane + 32 * k] + params[r * P + out_bias + lane + 32 * k];
+    mean = sum_over_warp(mean) / D;
+#pragma unroll
+    for (int k = 0; k < 4; k++) out[at + lane + 32 * k] = (v[k] - mean) * power;
 }

@@ -8,7 +8,7 @@
 // 8 t + l % 4 * 2 + {0, 1} in v[t][0], v[t][1], and of row l / 4 + 8 the same in v[t][2], v[t][3]; t = 0 .. 15. So the output of one
 // product is the input of the next without leaving its lane.
 
-#define TILE 128 // rows that a block does at a time
+#define TILE 128 // rows that a block of feed_forward_backward does at a time
 #define FULL 0xffffffffu
 #define FACTOR 1024.f // 2^10: rows and matrices are scaled so that their largest lies between this and its double
 
@@ -33,6 +33,15 @@ __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float hi
     }
 }
 
+// The same of what a ReLU leaves of them.
+__device__ __forceinline__ void put_left_positive(u32 (*a)[4], int q, float low, float high) {
+#if PARTS == 1
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(a[0][q]) : "f"(high), "f"(low));
+#else
+    put_left(a, q, fmaxf(low, 0.f), fmaxf(high, 0.f));
+#endif
+}
+
 // The power of two that brings v to between FACTOR and its double, and its inverse. For v below 2^(least - 127), that of the latter.
 __device__ __forceinline__ void power_for(float v, u32 least, float* scale, float* inverse) {
     u32 exponent = min(max(__float_as_uint(v) >> 23 & 255u, least), 214u);
@@ -50,10 +59,10 @@ __device__ __forceinline__ int place_right(int row, int column) {
     return column / 64 * (128 * 64) + row * 64 + ((column / 8 ^ row) % 8) * 8 + column % 8;
 }
 
-// `size` halves of images into shared memory, by a block of 256 threads; both are aligned to 16 bytes.
+// `size` halves of images into shared memory; both are aligned to 16 bytes.
 __device__ __forceinline__ void load_images(unsigned short* to, const unsigned short* from, int size) {
 #pragma unroll 8
-    for (int k = threadIdx.x * 8; k < size; k += 256 * 8) {
+    for (int k = threadIdx.x * 8; k < size; k += blockDim.x * 8) {
         u32 at = (u32)__cvta_generic_to_shared(to + k);
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from + k));
     }
@@ -70,38 +79,65 @@ __device__ __forceinline__ void wait_for_images() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // Hopper: four warps together multiply 64 rows with a factor that they read once, while they go on.
 #define FOUR(c, t) "+f"(c[t][0]), "+f"(c[t][1]), "+f"(c[t][2]), "+f"(c[t][3])
+#define THIRTY_TWO(c, t) FOUR(c, t), FOUR(c, t + 1), FOUR(c, t + 2), FOUR(c, t + 3), FOUR(c, t + 4), FOUR(c, t + 5), FOUR(c, t + 6), FOUR(c, t + 7)
 
+// c [16 rows, 8 TILES] += a [16 rows, 16] times a factor.
+template <int TILES>
 __device__ __forceinline__ void multiply_add(float (*c)[4], const u32* a, u32 address) {
     // Where it lies in units of 16 bytes; 1024 bytes from eight rows to the next; the swizzle.
     u64 factor = (u64)(address >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62;
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
-        "%28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, "
-        "%54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
-        : FOUR(c, 0), FOUR(c, 1), FOUR(c, 2), FOUR(c, 3), FOUR(c, 4), FOUR(c, 5), FOUR(c, 6), FOUR(c, 7), FOUR(c, 8), FOUR(c, 9),
-          FOUR(c, 10), FOUR(c, 11), FOUR(c, 12), FOUR(c, 13), FOUR(c, 14), FOUR(c, 15)
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
+    if constexpr (TILES == 16)
+        asm volatile(
+            "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
+            "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
+            "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
+            : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
+    else
+        asm volatile(
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
+            "%26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
+            : THIRTY_TWO(c, 0)
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
 }
 
-// Before the first step of a product, whose factors are then not to be touched, and after the last.
-__device__ __forceinline__ void begin_product() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void end_product() {
+// Before the first step of a product, whose factors and sums are then not to be touched, and after the last. The compiler is told of the
+// sums, lest it makes them only when steps are under way.
+template <int TILES>
+__device__ __forceinline__ void settle(float (*c)[4]) {
+#pragma unroll
+    for (int t = 0; t < TILES; t++)
+#pragma unroll
+        for (int k = 0; k < 4; k++) asm volatile("" : "+f"(c[t][k])::"memory");
+}
+template <int TILES = 16>
+__device__ __forceinline__ void begin_product(float (*c)[4]) {
+    settle<TILES>(c);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+template <int TILES = 16>
+__device__ __forceinline__ void end_product(float (*c)[4]) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    settle<TILES>(c);
 }
 
-// c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a right factor.
-__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane) {
-    u32 own = matrix + k / 64 * (2 * 128 * 64) + k % 64 * 2;
+// c [16 rows, 8 TILES] += a [16 rows, columns k .. k + 15] times those columns of a right factor, of which the rows from `first` on are read.
+template <int TILES = 16>
+__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane, int first = 0) {
+    u32 own = matrix + k / 64 * (2 * 128 * 64) + first * 128 + k % 64 * 2;
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
 #pragma unroll
-        for (int left = 0; left < PARTS - part; left++) multiply_add(c, a[left], own + 2 * part * 128 * pitch);
+        for (int left = 0; left < PARTS - part; left++) multiply_add<TILES>(c, a[left], own + 2 * part * 128 * pitch);
 }
 #else
-__device__ __forceinline__ void begin_product() {}
-__device__ __forceinline__ void end_product() {}
+template <int TILES = 16>
+__device__ __forceinline__ void begin_product(float (*)[4]) {}
+template <int TILES = 16>
+__device__ __forceinline__ void end_product(float (*)[4]) {}
 
 __device__ __forceinline__ void load_four(u32* v, u32 address) {
     asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -115,11 +151,12 @@ __device__ __forceinline__ void multiply_add(float* c, const u32* a, const u32* 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// c [16 rows, 128] += a [16 rows, columns k .. k + 15] times those columns of a right factor.
-__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane) {
-    u32 own = matrix + k / 64 * (2 * 128 * 64) + 128 * (lane / 16 * 8 + lane % 8) + 16 * ((k / 8 + lane / 8 % 2 ^ lane) % 8);
+// c [16 rows, 8 TILES] += a [16 rows, columns k .. k + 15] times those columns of a right factor, of which the rows from `first` on are read.
+template <int TILES = 16>
+__device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane, int first = 0) {
+    u32 own = matrix + k / 64 * (2 * 128 * 64) + 128 * (first + lane / 16 * 8 + lane % 8) + 16 * ((k / 8 + lane / 8 % 2 ^ lane) % 8);
 #pragma unroll
-    for (int t = 0; t < 16; t += 4) {
+    for (int t = 0; t < TILES; t += 4) {
         u32 b[8];
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
@@ -145,10 +182,10 @@ __device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const floa
             float* pair = v[t + q / 2] + half * 2;
             put_left(a[t / 2], q, pair[0] * scale[half], pair[1] * scale[half]);
         }
-    begin_product();
+    begin_product(c);
 #pragma unroll
     for (int t = 0; t < 16; t += 2) product_step(c, a[t / 2], matrix, 128, t * 8, lane);
-    end_product();
+    end_product(c);
 }
 
 __device__ __forceinline__ float sum_over_quad(float v) {
@@ -191,5 +228,21 @@ __device__ __forceinline__ void load_pair(float (*v)[4], const float* in, u32 fi
     for (int t = 0; t < 16; t++) {
         float2 a = *(const float2*)(one + t * 8), b = *(const float2*)(two + t * 8);
         v[t][0] = a.x, v[t][1] = a.y, v[t][2] = b.x, v[t][3] = b.y;
+    }
+}
+
+// Both rows of a lane into an array [rows, 128] of halves. Columns come in another order, so that eight of a lane lie together: column
+// 8 t + 2 q + e (q = lane % 4) at t / 4 * 32 + q * 8 + t % 4 * 2 + e. Then four lanes write 64 bytes in a row, and what is read back so is a
+// left factor already.
+__device__ __forceinline__ void compact_store(unsigned short* out, float (*v)[4], u32 first, u32 rows, int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        u32 row = first + lane / 4 + half * 8;
+        uint4* own = (uint4*)(out + (u64)row * D) + lane % 4;
+        if (row < rows)
+#pragma unroll
+            for (int t = 0; t < 16; t += 4)
+                own[t] = make_uint4(halves(v[t][half * 2], v[t][half * 2 + 1]), halves(v[t + 1][half * 2], v[t + 1][half * 2 + 1]),
+                                    halves(v[t + 2][half * 2], v[t + 2][half * 2 + 1]), halves(v[t + 3][half * 2], v[t + 3][half * 2 + 1]));
     }
 }
