@@ -35,8 +35,9 @@ def compiled(nvrtc, source, options):
 
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
-    plain, narrow, tensor, compact = (programs(f"{kind}PROGRAMS") for kind in ("", "NARROW_", "TENSOR_", "COMPACT_"))
-    assert (len(plain), len(narrow), len(tensor), len(compact)) == (5, 1, 4, 2), "programs.rs is not read as it is written"
+    plain, narrow, tensor, compact, hopper = (programs(f"{kind}PROGRAMS") for kind in ("", "NARROW_", "TENSOR_", "COMPACT_", "HOPPER_"))
+    counted = [len(kind) for kind in (plain, narrow, tensor, compact, hopper)]
+    assert counted == [5, 1, 4, 2, 1], "programs.rs is not read as it is written"
     # d, heads, ff, concat, number type, halves per factor where tensor cores are used
     shapes = [(128, 2, 128, 1, "float", 2), (128, 2, 128, 1, "float", 1), (128, 1, 128, 1, "float", 1), (128, 4, 128, 1, "float", 1),
               (128, 2, 128, 1, "double", 0),
@@ -50,6 +51,7 @@ def main():
                        f"-DCONCAT={concat}", f"-DNUMBER={number}"] + ([f"-DPARTS={parts}"] if parts else [])
             asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])
             asked += compact if on_tensor_cores and parts == 1 and heads <= 2 else []
+            asked += hopper if on_tensor_cores and architecture == "90a" and heads == 2 else []
             problems = [problem for program in asked if (problem := compiled(nvrtc, program, options)) is not None]
             print(f"sm_{architecture}, d = {d}, ff = {ff}, {number}, {parts} halves: {len(asked)} programs", *problems or ["compile"])
             failed += len(problems)

@@ -4,7 +4,7 @@ mod attention;
 
 use super::buffers::{Activations, Gradients};
 use super::cuda::{Grid, Matrix};
-use super::forward::{Inputs, Net, THREADS, int, long, pointer, tile_blocks};
+use super::forward::{Extent, Inputs, Net, THREADS, int, long, pointer, tile_blocks};
 use super::shape::{Dims, LayerPlaces};
 use crate::EnsembleError;
 
@@ -52,7 +52,8 @@ impl Net<'_> {
         let sums = |rows: usize, columns: usize| r * rows.div_ceil(rows_a_block(r, rows)) * columns;
         let columns = sums(rows, ff.max(3 * d)).max(sums(b, ff.max(3 * d + 1))).max(sums(2 * n, 3 * d));
         let products = r * splits(r, rows).max(splits(r, b)) * (dims.mixed() * d).max(3 * d * d).max(ff * d);
-        [attention, tokens, columns, products].into_iter().max().unwrap_or(0)
+        let mixing = if dims.is_tiled() { r * n * d * d } else { 0 };
+        [attention, tokens, columns, products, mixing].into_iter().max().unwrap_or(0)
     }
 
     fn head_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
@@ -127,9 +128,9 @@ impl Net<'_> {
         {
             let blocks = tile_blocks(rows);
             let second = self.weight(inputs, weight2, ff).transposed();
-            self.prepare(images, (0, 0), second, (d, d), (d, d), r)?;
+            self.prepare(images, (0, 0), second, Extent::WHOLE, r)?;
             let first = Matrix::at(own.weight.at(), 0, d, ff * d).transposed();
-            self.prepare(images, (1, ff * d), first, (ff, ff), (ff, ff), r)?;
+            self.prepare(images, (1, ff * d), first, Extent::WHOLE, r)?;
             self.cuda.count_flops((4 * r * rows * d * ff) as f64);
             self.cuda.launch(
                 "feed_forward_backward",
@@ -166,39 +167,45 @@ impl Net<'_> {
         }
         self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
         self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
-        if along.1 > 0 {
-            let mut arguments = vec![pointer(grads.before.at())];
-            arguments.extend(strings);
-            self.cuda.launch("token_sums", by_token(1), &arguments)?;
+        // mixing_backward makes the sums by token itself.
+        let by_mixing = layer == 0 && along.1 > 0 && self.mixing_memory().is_some();
+        if by_mixing {
+            self.add_parts(along.0, along.1, d, self.place(g, scale1), r)?;
         } else {
-            let mut arguments = vec![
-                pointer(grads.before.at()),
-                pointer(grads.after.at()),
-                pointer(own.norm1.at()),
-                pointer(own.variance1.at()),
-                pointer(inputs.parameters),
-                long(total),
-                long(scale1),
-            ];
-            arguments.extend(strings);
-            self.cuda.launch("norm1_backward", by_token(4), &arguments)?;
+            if along.1 > 0 {
+                let mut arguments = vec![pointer(grads.before.at())];
+                arguments.extend(strings);
+                self.cuda.launch("token_sums", by_token(1), &arguments)?;
+            } else {
+                let mut arguments = vec![
+                    pointer(grads.before.at()),
+                    pointer(grads.after.at()),
+                    pointer(own.norm1.at()),
+                    pointer(own.variance1.at()),
+                    pointer(inputs.parameters),
+                    long(total),
+                    long(scale1),
+                ];
+                arguments.extend(strings);
+                self.cuda.launch("norm1_backward", by_token(4), &arguments)?;
+            }
+            self.cuda.launch(
+                "gather_tokens",
+                Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, numbers: 0.0 },
+                &[
+                    pointer(g.tokens.at()),
+                    pointer(g.parts.at()),
+                    pointer(along.0),
+                    int(along.1),
+                    pointer(g.parameters.at()),
+                    long(total),
+                    long(scale1),
+                    int(chunks),
+                    int(n),
+                    int(m),
+                ],
+            )?;
         }
-        self.cuda.launch(
-            "gather_tokens",
-            Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, numbers: 0.0 },
-            &[
-                pointer(g.tokens.at()),
-                pointer(g.parts.at()),
-                pointer(along.0),
-                int(along.1),
-                pointer(g.parameters.at()),
-                long(total),
-                long(scale1),
-                int(chunks),
-                int(n),
-                int(m),
-            ],
-        )?;
         self.cuda.launch(
             "unfold",
             Grid { blocks: (d.div_ceil(32) as u32, r as u32, 1), threads: 256, shared: 0, numbers: 0.0 },
@@ -213,6 +220,9 @@ impl Net<'_> {
                 long(bias2),
             ],
         )?;
+        if by_mixing {
+            return Ok(());
+        }
         self.column_sums(g, (g.tokens.at(), 0), (2 * n, d), self.place(g, out_bias), r)
     }
 

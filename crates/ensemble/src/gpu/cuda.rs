@@ -15,7 +15,9 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc;
 
-use super::programs::{COMPACT_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile};
+use super::programs::{
+    COMPACT_PROGRAMS, HOPPER_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile,
+};
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
 
@@ -66,12 +68,14 @@ struct TensorKernels {
     parts: usize,
     /// Bytes of shared memory that a block may have.
     most_shared: usize,
-    /// Whether those of last_compact.cu are among them.
+    /// Whether those of last_compact.cu are among them, and mixing_backward.
     compact: bool,
+    hopper: bool,
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const TENSOR_KERNELS: [(&str, i32); 6] = [
+const TENSOR_KERNELS: [(&str, i32); 7] = [
+    ("mixing_backward", 1024),
     ("first_layer", 0),
     ("first_layer_kept", 0),
     ("first_layer_compact", 0),
@@ -155,6 +159,8 @@ impl Cuda {
         programs.extend(TENSOR_PROGRAMS.iter().filter(|_| on_tensor_cores));
         let compact = on_tensor_cores && halves == Some(1) && heads <= 2;
         programs.extend(COMPACT_PROGRAMS.iter().filter(|_| compact));
+        let hopper = on_tensor_cores && own == "a" && heads == 2;
+        programs.extend(HOPPER_PROGRAMS.iter().filter(|_| hopper));
         let compiled = compile(&programs, &options)
             .map_err(|problem| unusable(format!("its kernels do not compile: {problem}")))?;
         let mut kernels = HashMap::new();
@@ -175,7 +181,7 @@ impl Cuda {
                     kernel.set_attribute(attribute, most - own).map_err(failed)?;
                 }
             }
-            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize, compact });
+            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize, compact, hopper });
         }
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
@@ -204,6 +210,11 @@ impl Cuda {
     /// Whether the kernels of last_compact.cu can be used.
     pub(super) fn is_compact(&self) -> bool {
         self.tensor_kernels.is_some_and(|kernels| kernels.compact)
+    }
+
+    /// Whether mixing_backward can be used.
+    pub(super) fn is_hopper(&self) -> bool {
+        self.tensor_kernels.is_some_and(|kernels| kernels.hopper)
     }
 
     /// How many halves stand for a number in the kernels on tensor cores.

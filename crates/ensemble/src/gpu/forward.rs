@@ -39,6 +39,20 @@ pub(super) struct Inputs {
     pub(super) sets: usize,
 }
 
+/// What of an image [128, pitch] a matrix fills: its columns and rows come in groups of so many, of which so many are there.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) columns: usize,
+    pub(super) pitch: usize,
+    pub(super) groups: (usize, usize),
+    pub(super) row_groups: (usize, usize),
+}
+
+impl Extent {
+    /// All of it: [128, 128].
+    pub(super) const WHOLE: Self = Self { columns: 128, pitch: 128, groups: (128, 128), row_groups: (128, 128) };
+}
+
 /// The networks of one shape on the GPU.
 pub(super) struct Net<'a> {
     pub(super) cuda: &'a Cuda,
@@ -175,41 +189,43 @@ impl Net<'_> {
         if self.dims.is_tiled() { self.cuda.tensor_memory(factors, floats) } else { None }
     }
 
+    /// Bytes of shared memory of a block of `mixing_backward`; nothing where layer 1's attention goes back otherwise.
+    pub(super) fn mixing_memory(&self) -> Option<u32> {
+        let Dims { n, d, heads, layers, .. } = *self.dims;
+        if !self.dims.is_tiled() || n > 31 || heads != 2 || layers == 1 || !self.cuda.is_hopper() {
+            return None;
+        }
+        // It has some of its own beside.
+        let own = 1024;
+        self.first_layer_memory()?;
+        let all = self.cuda.tensor_memory(3 * d * d, 2 * n * 68 * heads + own / size_of::<f32>())?;
+        Some(all - own as u32)
+    }
+
     /// The image of a matrix [128, columns] of each replica, for kernels on tensor cores: in the place `which` of its powers, from `begin`
-    /// on of its halves. `across` is what it is stored by beside a stride of 1; of each group of columns the first `real` are there.
+    /// on of its halves. `across` is what it is stored by beside a stride of 1.
     pub(super) fn prepare(
         &self,
         images: &Images,
         (which, begin): (usize, usize),
         matrix: Matrix,
-        (columns, pitch): (usize, usize),
-        (group, real): (usize, usize),
+        extent: Extent,
         r: usize,
     ) -> Result<(), EnsembleError> {
         let (down, across) = if matrix.transposed { (1, matrix.row) } else { (matrix.row, 1) };
         let half = self.cuda.halves_a_factor();
-        self.cuda.launch(
-            "prepare",
-            Grid {
-                blocks: (1, r as u32, 1),
-                threads: 1024,
-                shared: 0,
-                numbers: (2 * r * columns * self.dims.d) as f64,
-            },
-            &[
-                pointer(images.halves.at() + (size_of::<u16>() * half * begin) as u64),
-                long(images.stride),
-                pointer(self.cuda.after(images.powers.at(), 2 * which * r)),
-                pointer(self.cuda.after(matrix.pointer, matrix.offset)),
-                long(matrix.stride),
-                int(down),
-                int(across),
-                int(columns),
-                int(pitch),
-                int(group),
-                int(real),
-            ],
-        )
+        let Extent { columns, pitch, groups: (group, real), row_groups: (tall, filled) } = extent;
+        let mut arguments = vec![
+            pointer(images.halves.at() + (size_of::<u16>() * half * begin) as u64),
+            long(images.stride),
+            pointer(self.cuda.after(images.powers.at(), 2 * which * r)),
+            pointer(self.cuda.after(matrix.pointer, matrix.offset)),
+            long(matrix.stride),
+        ];
+        arguments.extend([down, across, columns, pitch, group, real, tall, filled].map(int));
+        let numbers = (2 * r * columns * self.dims.d) as f64;
+        let grid = Grid { blocks: (1, r as u32, 1), threads: 1024, shared: 0, numbers };
+        self.cuda.launch("prepare", grid, &arguments)
     }
 
     /// Layer 1 from the tables on, in one kernel: first_layer_kept, which stores what the way back needs, or one that does not.
@@ -236,11 +252,12 @@ impl Net<'_> {
         self.fold(inputs, a, 0)?;
         let (group, pitch) = self.dims.value_columns();
         let values = Matrix::at(a.values.at(), 0, d, mixed * d).transposed();
-        self.prepare(images, (0, 0), values, (heads * group, pitch), (group, 2 * n), r)?;
+        let extent = Extent { columns: heads * group, pitch, groups: (group, 2 * n), ..Extent::WHOLE };
+        self.prepare(images, (0, 0), values, extent, r)?;
         let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
-        self.prepare(images, (1, d * pitch), folded, (d, d), (d, d), r)?;
+        self.prepare(images, (1, d * pitch), folded, Extent::WHOLE, r)?;
         let second = self.weight(inputs, places.weight2, ff);
-        self.prepare(images, (2, d * pitch + ff * d), second, (ff, ff), (ff, ff), r)?;
+        self.prepare(images, (2, d * pitch + ff * d), second, Extent::WHOLE, r)?;
         self.cuda.launch(
             "residuals",
             warps(2 * n),
@@ -256,7 +273,11 @@ impl Net<'_> {
         )?;
         self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
         let threads = first_threads(self.cuda.halves_a_factor());
-        let stored = if kernel == "first_layer_kept" { d + ff + mixed } else { 0 };
+        let mix = if self.mixing_memory().is_some() { 0 } else { a.mix.at() };
+        let stored = match kernel {
+            "first_layer_kept" => d + ff + if mix == 0 { 0 } else { mixed },
+            _ => 0,
+        };
         self.cuda.launch(
             kernel,
             Grid {
@@ -266,7 +287,7 @@ impl Net<'_> {
                 numbers: (r * rows * (d + stored)) as f64,
             },
             &[
-                pointer(a.mix.at()),
+                pointer(mix),
                 pointer(own.norm1.at()),
                 pointer(own.variance1.at()),
                 pointer(own.hidden.at()),

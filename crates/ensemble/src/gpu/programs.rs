@@ -80,14 +80,18 @@ pub(super) static NARROW_PROGRAMS: &[Program] =
 /// What computes on tensor cores, for the paper's width.
 pub(super) static TENSOR_PROGRAMS: &[Program] = &[
     program!(["common", "tensor", "prepare"], ["prepare", "centre_values", "residuals"]),
-    program!(["common", "tensor", "block", "first_layer", "first_layer_kept"], ["first_layer_kept"]),
-    program!(["common", "tensor", "block", "first_layer", "first_layer_plain"], ["first_layer"]),
+    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_kept"], ["first_layer_kept"]),
+    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_plain"], ["first_layer"]),
     program!(["common", "tensor", "feed_forward_backward"], ["feed_forward_backward"]),
 ];
 
+/// What multiplies with both factors in shared memory, as only Hopper can, for two heads.
+pub(super) static HOPPER_PROGRAMS: &[Program] =
+    &[program!(["common", "tensor", "weights", "mixing_backward"], ["mixing_backward", "gather_values"])];
+
 /// What computes a whole last layer of one or two heads in TF32 where nothing is kept.
 pub(super) static COMPACT_PROGRAMS: &[Program] = &[
-    program!(["common", "tensor", "block", "first_layer", "first_layer_compact"], ["first_layer_compact"]),
+    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_compact"], ["first_layer_compact"]),
     program!(["common", "tensor", "block", "last_compact"], ["compact_queries", "compact_attention", "compact_top"]),
 ];
 

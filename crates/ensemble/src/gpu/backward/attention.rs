@@ -1,8 +1,8 @@
 //! Back through the attention of a layer, one function for each way in which it was computed.
 
-use super::super::buffers::{Activations, Floats, Gradients};
-use super::super::cuda::{Grid, Matrix};
-use super::super::forward::{Inputs, NARROW_STRINGS, Net, THREADS, int, long, pointer};
+use super::super::buffers::{Activations, Floats, Gradients, Images};
+use super::super::cuda::{Arg, Grid, Matrix};
+use super::super::forward::{Extent, Inputs, NARROW_STRINGS, Net, THREADS, int, long, pointer};
 use super::super::shape::{Dims, LayerPlaces};
 use super::{NARROW_LINES, SHARED, STRINGS_A_BLOCK, rows_a_block};
 use crate::EnsembleError;
@@ -12,9 +12,10 @@ impl Net<'_> {
     pub(super) fn table_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
         let Dims { n, d, heads, .. } = *self.dims;
         let (r, width, mixed, places) = (a.replicas, self.dims.head_width(), self.dims.mixed(), &self.places.layers[0]);
-        match &a.narrow {
-            Some(narrow) => self.narrow_backward(inputs, a, g, narrow)?,
-            None => self.mixed_backward(inputs, a, g)?,
+        match (&a.narrow, self.mixing_memory(), &a.images) {
+            (Some(narrow), ..) => self.narrow_backward(inputs, a, g, narrow)?,
+            (None, Some(shared), Some(images)) => self.mixing_backward(inputs, a, g, images, shared)?,
+            _ => self.mixed_backward(inputs, a, g)?,
         }
 
         let table = 2 * n * 3 * d;
@@ -99,6 +100,44 @@ impl Net<'_> {
             Grid { blocks: ((2 * n * heads) as u32, r as u32, 1), threads: 64, shared: 0, numbers: 0.0 },
             &[pointer(g.scores.at()), pointer(g.parts.at()), int(chunks), int(n), int(m)],
         )
+    }
+
+    /// The same in one kernel on tensor cores, which gives the sums by token, too.
+    fn mixing_backward(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        images: &Images,
+        shared: u32,
+    ) -> Result<(), EnsembleError> {
+        let Dims { n, d, heads, .. } = *self.dims;
+        let (r, b, mixed) = (a.replicas, a.strings, self.dims.mixed());
+        let values = Matrix::at(a.values.at(), 0, d, mixed * d);
+        self.prepare(images, (0, 0), values, Extent { row_groups: (64, 2 * n), ..Extent::WHOLE }, r)?;
+        self.cuda.count_flops((4 * r * b * n * d * mixed) as f64);
+        let mut arguments: Vec<Arg> =
+            [&g.scores, &g.tokens, &g.parts, &g.layers[0].before, &a.scores, &a.exponents, &images.halves]
+                .map(|array| pointer(array.at()))
+                .into();
+        arguments.extend([long(images.stride), pointer(images.powers.at()), pointer(a.words[0].at())]);
+        arguments.extend([b, n, inputs.sets].map(int));
+        self.cuda.launch(
+            "mixing_backward",
+            Grid {
+                blocks: (n as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared,
+                numbers: (r * n * d * (b + heads * 64)) as f64,
+            },
+            &arguments,
+        )?;
+        self.cuda.launch(
+            "gather_values",
+            Grid { blocks: (mixed as u32, r as u32, 1), threads: 128, shared: 0, numbers: (r * n * mixed * d) as f64 },
+            &[pointer(g.values.at()), pointer(g.parts.at()), int(n)],
+        )?;
+        self.column_sums(g, (g.tokens.at(), 0), (2 * n, d), self.place(g, self.places.layers[0].out_bias), r)
     }
 
     /// The same with no weight stored.

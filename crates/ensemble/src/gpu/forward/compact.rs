@@ -4,7 +4,7 @@
 use super::super::buffers::Activations;
 use super::super::cuda::{Arg, Grid, Matrix};
 use super::super::shape::Dims;
-use super::{Inputs, Net, THREADS, int, long, pointer};
+use super::{Extent, Inputs, Net, THREADS, int, long, pointer};
 use crate::EnsembleError;
 
 /// Threads of a block of compact_queries and compact_top: COMPACT_WARPS in last_compact.cu. Two of them do a string.
@@ -30,9 +30,9 @@ impl Net<'_> {
         let square = Matrix::at(own.weight.at(), 0, d, d * d);
         let folded = [own.weight.at(), images.bias.at(), images.bounds.at()];
         self.fold_into(folded, inputs, [top.in_weight, top.in_bias, below.scale2, below.shift2], r)?;
-        self.prepare(images, (0, 0), square, (d, d), (d, d), r)?;
+        self.prepare(images, (0, 0), square, Extent::WHOLE, r)?;
         let keys = self.weight(inputs, top.in_weight + d * d, d).transposed();
-        self.prepare(images, (1, d * d), keys, (d, d), (d, d), r)?;
+        self.prepare(images, (1, d * d), keys, Extent::WHOLE, r)?;
         // A block for every 128 strings would load the matrices too often; for more than 512, blocks would be few.
         let blocks = b.div_ceil(512);
         let grid = |matrices: usize, numbers: usize| Grid {
@@ -79,14 +79,14 @@ impl Net<'_> {
             [top.in_weight + 2 * d * d, top.in_bias + 2 * d, below.scale2, below.shift2],
             r,
         )?;
-        self.prepare(images, (0, 0), square, (d, d), (d, d), r)?;
+        self.prepare(images, (0, 0), square, Extent::WHOLE, r)?;
         let out = self.weight(inputs, top.out_weight, d);
-        self.prepare(images, (1, d * d), out, (d, d), (d, d), r)?;
+        self.prepare(images, (1, d * d), out, Extent::WHOLE, r)?;
         let folded = [own.weight.at(), own.bias.at(), self.cuda.after(images.bounds.at(), r * d)];
         self.fold_into(folded, inputs, [top.weight1, top.bias1, top.scale1, top.shift1], r)?;
-        self.prepare(images, (2, 2 * d * d), square, (d, d), (d, d), r)?;
+        self.prepare(images, (2, 2 * d * d), square, Extent::WHOLE, r)?;
         let second = self.weight(inputs, top.weight2, ff);
-        self.prepare(images, (3, 3 * d * d), second, (d, d), (d, d), r)?;
+        self.prepare(images, (3, 3 * d * d), second, Extent::WHOLE, r)?;
         self.cuda.count_flops((2 * r * b * d * (4 * d)) as f64);
         let mut arguments: Vec<Arg> = [&a.outputs, &own.variance1, &own.variance2, &last.mean, &a.layers[0].norm2]
             .map(|array| pointer(array.at()))
