@@ -259,9 +259,6 @@ pub(super) struct LastGradients {
     pub(super) values: Floats,
     pub(super) mixed: Floats,
     pub(super) weights: Floats,
-    /// [R, B, heads]
-    pub(super) dots: Floats,
-    pub(super) folded_plain: Floats,
     pub(super) folded: Floats,
     pub(super) query: Floats,
     /// Each string's part of the gradients below [R, B, 3, d].
@@ -296,8 +293,6 @@ impl Gradients {
                 values: give(r * b * d)?,
                 mixed: give(r * b * heads * d)?,
                 weights: give(r * b * heads * n)?,
-                dots: give(r * b * heads)?,
-                folded_plain: give(r * b * heads * d)?,
                 folded: give(r * b * heads * d)?,
                 query: give(r * b * d)?,
                 below: give(r * b * 3 * d)?,

@@ -39,7 +39,8 @@ pub(super) struct Inputs {
     pub(super) sets: usize,
 }
 
-/// What of an image [128, pitch] a matrix fills: its columns and rows come in groups of so many, of which so many are there.
+/// What of an image [128, pitch] a matrix fills: its columns and rows come in groups of so many, of which so many are there. Columns and the
+/// sizes of groups are powers of two.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     pub(super) columns: usize,
@@ -222,9 +223,11 @@ impl Net<'_> {
             pointer(self.cuda.after(matrix.pointer, matrix.offset)),
             long(matrix.stride),
         ];
-        arguments.extend([down, across, columns, pitch, group, real, tall, filled].map(int));
+        let power = |of: usize| of.trailing_zeros() as usize;
+        arguments.extend([down, across, power(columns), pitch, power(group), real, power(tall), filled].map(int));
         let numbers = (2 * r * columns * self.dims.d) as f64;
-        let grid = Grid { blocks: (1, r as u32, 1), threads: 1024, shared: 0, numbers };
+        let shared = (size_of::<f32>() * 128 * (columns + 1)) as u32;
+        let grid = Grid { blocks: (1, r as u32, 1), threads: 1024, shared, numbers };
         self.cuda.launch("prepare", grid, &arguments)
     }
 

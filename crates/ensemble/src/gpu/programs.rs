@@ -43,8 +43,8 @@ pub(super) static PROGRAMS: &[Program] = &[
         ["common", "layer_norm", "last"],
         [
             "attend_last",
-            "attend_last_queries",
-            "attend_last_below",
+            "attend_last_backward",
+            "attend_last_direct",
             "head",
             "loss",
             "head_backward",

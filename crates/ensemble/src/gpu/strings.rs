@@ -109,7 +109,7 @@ pub(super) fn draw_bits(
         Err(index) => (0, index),
     };
     let arguments = [pointer(bits.pointer()), pointer(keys.pointer()), pointer(place), Arg::Long(index), long(total)];
-    net.cuda.launch("draw_bits", net.elements(total.div_ceil(512), replicas, 0.0), &arguments)
+    net.cuda.launch("draw_bits", net.elements(total.div_ceil(64), replicas, 0.0), &arguments)
 }
 
 /// The members' rules for labels.

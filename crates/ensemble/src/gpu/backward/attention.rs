@@ -282,25 +282,22 @@ impl Net<'_> {
             let mixed = by_head(own.mixed.at(), head);
             self.multiply((width, d, b), 1.0, dvalues.transposed(), mixed, 0.0, gradient(place), r)?;
         }
-        self.cuda.launch(
-            "attend_last_queries",
-            self.rows(b, r, n as f64),
-            &[
-                pointer(grads.weights.at()),
-                pointer(grads.dots.at()),
-                pointer(grads.folded_plain.at()),
-                pointer(grads.folded.at()),
-                pointer(grads.mixed.at()),
-                pointer(own.weights.at()),
-                pointer(own.mean.at()),
-                pointer(a.layers[layer - 1].norm2.at()),
-                pointer(inputs.parameters),
-                long(total),
-                long(scale2),
-                int(b),
-                int(n),
-            ],
-        )?;
+        let mut arguments: Vec<Arg> = [
+            &g.layers[layer - 1].after,
+            &grads.below,
+            &grads.folded,
+            &grads.weights,
+            &grads.mixed,
+            &own.folded,
+            &own.weights,
+            &own.mean,
+            &a.layers[layer - 1].norm2,
+            &a.layers[layer - 1].variance2,
+        ]
+        .map(|array| pointer(array.at()))
+        .into();
+        arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
+        self.cuda.launch("attend_last_backward", self.rows(b, r, 2.0 * n as f64), &arguments)?;
         for head in 0..heads {
             // The keys' bias drops out of the softmax: its gradient is exactly zero.
             let (place, scale) = (places.in_weight + (d + head * width) * d, self.score_scale());
@@ -315,29 +312,17 @@ impl Net<'_> {
         let query = Matrix::at(grads.query.at(), 0, d, b * d);
         self.multiply((b, d, d), 1.0, query, self.weight(inputs, places.in_weight, d), 1.0, before, r)?;
 
-        self.cuda.launch(
-            "attend_last_below",
-            self.rows(b, r, 2.0 * n as f64),
-            &[
-                pointer(g.layers[layer - 1].after.at()),
-                pointer(grads.below.at()),
-                pointer(g.layers[layer].before.at()),
-                pointer(grads.weights.at()),
-                pointer(grads.dots.at()),
-                pointer(grads.folded_plain.at()),
-                pointer(grads.mixed.at()),
-                pointer(own.folded.at()),
-                pointer(own.weights.at()),
-                pointer(own.mean.at()),
-                pointer(a.layers[layer - 1].norm2.at()),
-                pointer(a.layers[layer - 1].variance2.at()),
-                pointer(inputs.parameters),
-                long(total),
-                long(scale2),
-                int(b),
-                int(n),
-            ],
-        )?;
+        let mut arguments: Vec<Arg> = [
+            &g.layers[layer - 1].after,
+            &grads.below,
+            &g.layers[layer].before,
+            &a.layers[layer - 1].norm2,
+            &a.layers[layer - 1].variance2,
+        ]
+        .map(|array| pointer(array.at()))
+        .into();
+        arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
+        self.cuda.launch("attend_last_direct", self.rows(b, r, 11.0), &arguments)?;
         self.column_sums(g, (grads.below.at(), 0), (b, 3 * d), (g.sums.at(), 3 * d), r)?;
         self.cuda.launch(
             "below_gradients",

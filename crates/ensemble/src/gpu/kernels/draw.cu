@@ -28,19 +28,28 @@ __device__ void chacha8(const u32* key, u64 block, u64 stream, u32* out) {
     for (int k = 0; k < 16; k++) out[k] += s[k];
 }
 
-// bits [R, total]: the first `total` bits of each replica's stream, as bytes. The stream number is *step, or `index`.
+// bits [R, total]: the first `total` bits of each replica's stream, as bytes. The stream number is *step, or `index`. Eight threads share the 512
+// bits of a block; each computes the block and writes 64 of them.
 extern "C" __global__ void draw_bits(u8* bits, const u32* keys, const u64* step, u64 index, u64 total) {
-    u64 block = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (block * 512 >= total) return;
-    u32 words[16];
-    chacha8(keys + blockIdx.y * 8, block, step ? *step : index, words);
-    u8* out = bits + blockIdx.y * total;
+    u64 thread = (u64)blockIdx.x * THREADS + threadIdx.x, first = thread * 64;
+    if (first >= total) return;
+    u32 words[16], own[2] = {};
+    chacha8(keys + blockIdx.y * 8, thread / 8, step ? *step : index, words);
 #pragma unroll
-    for (int w = 0; w < 16; w++)
-        for (int bit = 0; bit < 32; bit++) {
-            u64 at = block * 512 + w * 32 + bit;
-            if (at < total) out[at] = words[w] >> bit & 1;
+    for (int w = 0; w < 16; w++) own[w % 2] = thread % 8 == w / 2 ? words[w] : own[w % 2]; // keeps `words` in registers
+    u8* out = bits + blockIdx.y * total + first;
+    if (total % 16 == 0 && first + 64 <= total) {
+        // Four bits become four bytes at once.
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u32 some = own[k / 2] >> k % 2 * 16, four[4];
+#pragma unroll
+            for (int q = 0; q < 4; q++) four[q] = (some >> 4 * q & 15u) * 0x00204081u & 0x01010101u;
+            ((uint4*)out)[k] = make_uint4(four[0], four[1], four[2], four[3]);
         }
+    } else
+        for (int bit = 0; bit < 64; bit++)
+            if (first + bit < total) out[bit] = own[bit / 32] >> bit % 32 & 1;
 }
 
 // bits [sets, B, n] as words of 32: strings [sets, B, words] by position, columns [sets, words, n] by string. A warp for 32 of each.

@@ -53,23 +53,29 @@ extern "C" __global__ void attend_last(number* __restrict__ p, number* __restric
     }
 }
 
-// From dc [R, B, HEADS, D]: dp [R, B, HEADS, n] (up to a constant, which the softmax ignores), dot [R, B, HEADS] = sum_j p_j dp_j,
-// and, before the scale, dq [R, B, HEADS, D] = sum_j p_j (dp_j - dot) xhat_j; du = scale * dq.
-extern "C" __global__ void attend_last_queries(number* __restrict__ dp, number* __restrict__ dot, number* __restrict__ dq, number* __restrict__ du, const number* __restrict__ dc, const number* __restrict__ p,
-                                               const number* __restrict__ mean, const number* __restrict__ xhat, const number* __restrict__ params, u64 P, u64 scale, int B,
-                                               int n) {
+// From dc [R, B, HEADS, D]: du [R, B, HEADS, D], and ds [R, B, n, D], the gradient of the layer below, already through its second LayerNorm, but
+// for what reaches its last position directly (attend_last_direct). sums [R, B, 3, D]: for each string, what it adds to the gradients of scale,
+// shift and the bias below. dp [R, B, HEADS, n] is scratch: the gradient of p, up to a constant, which the softmax ignores.
+// A string's xhat is read twice, the second time while it is near.
+extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
+    attend_last_backward(number* __restrict__ ds, number* __restrict__ sums, number* __restrict__ du, number* dp, const number* __restrict__ dc,
+                         const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ mean, const number* __restrict__ xhat,
+                         const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 string = (u64)r * B + b;
-    number weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS];
+    number weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS], dscale[PER] = {}, dshift[PER] = {}, column[PER] = {};
     load(weight, params + r * P + scale, lane);
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         load(out[h], dc + (string * HEADS + h) * D, lane);
         dots[h] = 0.f;
 #pragma unroll
-        for (int k = 0; k < PER; k++) out[h][k] *= weight[k], sum[h][k] = 0.f;
+        for (int k = 0; k < PER; k++) {
+            dshift[k] += out[h][k];
+            out[h][k] *= weight[k], sum[h][k] = 0.f;
+        }
     }
 #pragma unroll 4
     for (int j = 0; j < n; j++) {
@@ -89,65 +95,33 @@ extern "C" __global__ void attend_last_queries(number* __restrict__ dp, number* 
             for (int k = 0; k < PER; k++) sum[h][k] += g * x[k];
         }
     }
-    if (!real) return;
-#pragma unroll
-    for (int h = 0; h < HEADS; h++) {
-        u64 at = string * HEADS + h;
-        number m[PER];
-        load(m, mean + at * D, lane);
-#pragma unroll
-        for (int k = 0; k < PER; k++) sum[h][k] -= dots[h] * m[k];
-        store(dq + at * D, sum[h], lane);
-#pragma unroll
-        for (int k = 0; k < PER; k++) sum[h][k] *= weight[k];
-        store(du + at * D, sum[h], lane);
-        if (lane == 0) dot[at] = dots[h];
-    }
-}
-
-// ds [R, B, n, D]: the gradient of the layer below, already through its second LayerNorm. dlast [R, B, D] is what reaches its last
-// position directly. sums [R, B, 3, D]: for each string, what it adds to the gradients of scale, shift and the bias below.
-extern "C" __global__ void attend_last_below(number* __restrict__ ds, number* __restrict__ sums, const number* __restrict__ dlast, const number* __restrict__ dp, const number* __restrict__ dot,
-                                             const number* __restrict__ dq, const number* __restrict__ dc, const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ mean,
-                                             const number* __restrict__ xhat, const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B,
-                                             int n) {
-    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
-    bool real = b < B;
-    if (!real) b = B - 1;
-    u64 string = (u64)r * B + b;
-    number weight[PER], last[PER], out[HEADS][PER], query[HEADS][PER], dscale[PER] = {}, dshift[PER], column[PER] = {}, x[PER];
-    load(weight, params + r * P + scale, lane);
-    load(last, dlast + string * D, lane);
-    load(x, xhat + (string * n + n - 1) * D, lane);
-#pragma unroll
-    for (int k = 0; k < PER; k++) dscale[k] = last[k] * x[k], dshift[k] = last[k], last[k] *= weight[k];
+    __syncwarp();
+    number query[HEADS][PER];
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         u64 at = (string * HEADS + h) * D;
-        number m[PER], g[PER];
-        load(out[h], dc + at, lane);
-        load(query[h], u + at, lane);
+        number m[PER], c[PER];
         load(m, mean + at, lane);
-        load(g, dq + at, lane);
+        load(c, dc + at, lane);
+        load(query[h], u + at, lane);
 #pragma unroll
         for (int k = 0; k < PER; k++) {
-            dscale[k] += query[h][k] * g[k] + out[h][k] * m[k];
-            dshift[k] += out[h][k];
-            out[h][k] *= weight[k];
+            sum[h][k] -= dots[h] * m[k];
+            dscale[k] += query[h][k] * sum[h][k] + c[k] * m[k];
+            sum[h][k] *= weight[k];
             query[h][k] *= weight[k];
         }
+        if (real) store(du + at, sum[h], lane);
     }
 #pragma unroll 2
     for (int j = 0; j < n; j++) {
         u64 at = string * n + j;
-        number g[PER];
+        number x[PER], g[PER] = {};
         load(x, xhat + at * D, lane);
-#pragma unroll
-        for (int k = 0; k < PER; k++) g[k] = j == n - 1 ? last[k] : 0.f;
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             u64 pair = (string * HEADS + h) * n + j;
-            number weight_j = p[pair], score_j = weight_j * (dp[pair] - dot[string * HEADS + h]);
+            number weight_j = p[pair], score_j = weight_j * (dp[pair] - dots[h]);
 #pragma unroll
             for (int k = 0; k < PER; k++) g[k] += weight_j * out[h][k] + score_j * query[h][k];
         }
@@ -160,6 +134,31 @@ extern "C" __global__ void attend_last_below(number* __restrict__ ds, number* __
     store(sums + (string * 3 + 0) * D, dscale, lane);
     store(sums + (string * 3 + 1) * D, dshift, lane);
     store(sums + (string * 3 + 2) * D, column, lane);
+}
+
+// Adds to ds and sums of attend_last_backward what reaches the last position of the layer below directly: dlast [R, B, D].
+extern "C" __global__ void attend_last_direct(number* __restrict__ ds, number* __restrict__ sums, const number* __restrict__ dlast, const number* __restrict__ xhat,
+                                              const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n) {
+    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+    bool real = b < B;
+    if (!real) b = B - 1;
+    u64 string = (u64)r * B + b, at = string * n + n - 1;
+    number weight[PER], g[PER], x[PER], three[3][PER], old[PER];
+    load(weight, params + r * P + scale, lane);
+    load(g, dlast + string * D, lane);
+    load(x, xhat + at * D, lane);
+    load(old, ds + at * D, lane);
+#pragma unroll
+    for (int k = 0; k < 3; k++) load(three[k], sums + (string * 3 + k) * D, lane);
+#pragma unroll
+    for (int k = 0; k < PER; k++) three[0][k] += g[k] * x[k], three[1][k] += g[k], g[k] *= weight[k];
+    normalise_backward(g, x, var[at]);
+    if (!real) return;
+#pragma unroll
+    for (int k = 0; k < PER; k++) old[k] += g[k], three[2][k] += g[k];
+    store(ds + at * D, old, lane);
+#pragma unroll
+    for (int k = 0; k < 3; k++) store(sums + (string * 3 + k) * D, three[k], lane);
 }
 
 // out [R, B] = head . (scale * xhat + shift) + bias

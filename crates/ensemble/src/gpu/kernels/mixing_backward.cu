@@ -77,6 +77,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     float all[2][8] = {}, at_j[2][8] = {}, at_i[2][8] = {}, at_both[2][8] = {};
     for (int begin = 0; begin < B; begin += 128) {
         float v[16][4], most = 0.f;
+        int next = begin + 128 + warp * 16;
+        if (next + 16 <= B) ask_for_rows(rows - lane * 4 + (u64)next * n * D, (u64)n * D, lane);
 #pragma unroll
         for (int k = 0; k < 16; k++) {
             int b = begin + warp * 16 + k;

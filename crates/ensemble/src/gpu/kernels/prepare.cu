@@ -1,37 +1,47 @@
 // Right factors of products on tensor cores, as tensor.cu describes them, and the tables that first_layer adds to.
 
-// Makes one from a matrix [128, columns] of each replica, read at strides of `down` and `across` and scaled by a power of two, and
-// notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0. So do
-// rows, in groups of `tall` with `filled` there.
+// Makes one from a matrix [128, columns] of each replica, read at strides of `down` and `across`, one of which is 1, and scaled by a power of two,
+// and notes that power and one over it in powers [R, 2]. Columns come in groups, of which only the first `real` are there; the others are 0. So do
+// rows, in groups of `tall` with `filled` there. Columns, groups and tall are powers of two, given by their exponents.
 // One block for each replica; images lie `stride` halves apart, replicas of the matrix `apart` floats.
 extern "C" __global__ void __launch_bounds__(1024) prepare(unsigned short* images, u64 stride, float* powers, const float* matrix, u64 apart,
                                                            int down, int across, int columns, int pitch, int group, int real, int tall, int filled) {
+    extern __shared__ float tile[]; // [128, columns + 1]
     __shared__ float largest[32];
-    int r = blockIdx.y;
+    int r = blockIdx.y, width = (1 << columns) + 1;
     const float* own = matrix + r * apart;
     unsigned short* image = images + r * stride;
     float most = 0.f, scale, inverse;
 #pragma unroll 8
-    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
-        int row = k / columns, column = k % columns, within = column % group;
-        if (within < real && row % tall < filled)
-            most = fmaxf(most, fabsf(own[(row / tall * filled + row % tall) * down + (column / group * real + within) * across]));
+    for (int k = threadIdx.x; k < 128 << columns; k += 1024) {
+        // Neighbours read what lies side by side.
+        int row = across == 1 ? k >> columns : k % 128, column = across == 1 ? k & ((1 << columns) - 1) : k / 128;
+        int within = column & ((1 << group) - 1), under = row & ((1 << tall) - 1);
+        bool there = within < real && under < filled;
+        float value = there ? own[((row >> tall) * filled + under) * down + ((column >> group) * real + within) * across] : 0.f;
+        tile[row * width + column] = value;
+        most = fmaxf(most, fabsf(value));
     }
     most = max_over_warp(most);
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
     __syncthreads();
     power_for(max_over_warp(largest[threadIdx.x % 32]), SMALL_WEIGHT, &scale, &inverse);
     if (threadIdx.x == 0) powers[2 * r] = scale, powers[2 * r + 1] = inverse;
-#pragma unroll 8
-    for (int k = threadIdx.x; k < 128 * columns; k += 1024) {
-        int row = k / columns, column = k % columns, within = column % group;
-        bool there = within < real && row % tall < filled;
-        float value = there ? own[(row / tall * filled + row % tall) * down + (column / group * real + within) * across] * scale : 0.f;
-        int at = place_right(row, column);
+    // Eight numbers at a time lie together in the image, too.
+    for (int k = threadIdx.x; k < 16 << columns; k += 1024) {
+        int row = k >> (columns - 3), column = (k & ((1 << (columns - 3)) - 1)) * 8;
+        float v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = tile[row * width + column + e] * scale;
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            unsigned short half = image[part * 128 * pitch + at] = (unsigned short)halves(value, 0.f);
-            value -= from_half(half);
+            u32 words[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                words[e] = halves(v[2 * e], v[2 * e + 1]);
+                v[2 * e] -= from_half((unsigned short)words[e]), v[2 * e + 1] -= from_half((unsigned short)(words[e] >> 16));
+            }
+            *(uint4*)(image + part * 128 * pitch + place_right(row, column)) = make_uint4(words[0], words[1], words[2], words[3]);
         }
     }
 }

@@ -246,3 +246,10 @@ __device__ __forceinline__ void compact_store(unsigned short* out, float (*v)[4]
                                     halves(v[t + 2][half * 2], v[t + 2][half * 2 + 1]), halves(v[t + 3][half * 2], v[t + 3][half * 2 + 1]));
     }
 }
+
+// Asks for a warp's 16 rows of an array [.., 128] whose rows lie `apart` floats apart, to be read later.
+__device__ __forceinline__ void ask_for_rows(const float* first, u64 apart, int lane) {
+    const float* own = first + lane / 2 * apart + lane % 2 * 64;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(own));
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(own + 32));
+}
