@@ -74,7 +74,8 @@ struct TensorKernels {
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const TENSOR_KERNELS: [(&str, i32); 8] = [
+const TENSOR_KERNELS: [(&str, i32); 9] = [
+    ("attend_last_backward", 0),
     ("prepare", 1024),
     ("mixing_backward", 1024),
     ("first_layer", 0),

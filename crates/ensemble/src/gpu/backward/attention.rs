@@ -297,7 +297,21 @@ impl Net<'_> {
         .map(|array| pointer(array.at()))
         .into();
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
-        self.cuda.launch("attend_last_backward", self.rows(b, r, 2.0 * n as f64), &arguments)?;
+        // Where a warp has a string of a wide network to itself, it is kept in shared memory; four warps leave room for other blocks.
+        let (warps, string) = (4, self.cuda.size_of(n * d));
+        let near =
+            self.dims.is_tiled() && !self.cuda.is_double() && self.cuda.tensor_memory(0, warps * n * d).is_some();
+        let grid = match near {
+            true => Grid {
+                blocks: (b.div_ceil(warps) as u32, r as u32, 1),
+                threads: 32 * warps as u32,
+                shared: (warps * string) as u32,
+                numbers: (2 * r * b * n * d) as f64,
+            },
+            false => self.rows(b, r, 2.0 * n as f64),
+        };
+        arguments.push(int(usize::from(near)));
+        self.cuda.launch("attend_last_backward", grid, &arguments)?;
         for head in 0..heads {
             // The keys' bias drops out of the softmax: its gradient is exactly zero.
             let (place, scale) = (places.in_weight + (d + head * width) * d, self.score_scale());

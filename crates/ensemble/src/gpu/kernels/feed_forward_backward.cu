@@ -21,12 +21,6 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
     for (u32 begin = blockIdx.x * TILE + warp * 16; begin - warp * 16 < rows; begin += gridDim.x * TILE) {
         bool real[2] = {begin + lane / 4 < rows, begin + lane / 4 + 8 < rows};
-        u32 next = begin + gridDim.x * TILE;
-        if (next + 16 <= rows) {
-            ask_for_rows(after + all + (u64)next * D, D, lane);
-            ask_for_rows(hidden + all + (u64)next * D, D, lane);
-            ask_for_rows(norm1 + all + (u64)next * D, D, lane);
-        }
         float g[16][4] = {}, least[2], up[2], down[2];
         {
             float v[16][4], largest[2];

@@ -56,15 +56,27 @@ extern "C" __global__ void attend_last(number* __restrict__ p, number* __restric
 // From dc [R, B, HEADS, D]: du [R, B, HEADS, D], and ds [R, B, n, D], the gradient of the layer below, already through its second LayerNorm, but
 // for what reaches its last position directly (attend_last_direct). sums [R, B, 3, D]: for each string, what it adds to the gradients of scale,
 // shift and the bias below. dp [R, B, HEADS, n] is scratch: the gradient of p, up to a constant, which the softmax ignores.
-// A string's xhat is read twice, the second time while it is near.
+// A string's xhat is read twice: from shared memory, where all of it fits there (`near`), or the second time from a cache, it is hoped.
 extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
     attend_last_backward(number* __restrict__ ds, number* __restrict__ sums, number* __restrict__ du, number* dp, const number* __restrict__ dc,
-                         const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ mean, const number* __restrict__ xhat,
-                         const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n) {
-    int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
+                         const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ means, const number* __restrict__ xhat,
+                         const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n, int near) {
+    extern __shared__ __align__(16) u8 memory[]; // [groups, n, D] numbers
+    int groups = blockDim.x / LANES, group = threadIdx.x / LANES, b = blockIdx.x * groups + group, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
     if (!real) b = B - 1;
     u64 string = (u64)r * B + b;
+    const number* rows = xhat + string * n * D;
+#if __CUDA_ARCH__ >= 800
+    if (near) {
+        u8* own = memory + group * n * D * sizeof(number);
+        for (int k = lane * 16; k < n * D * (int)sizeof(number); k += LANES * 16)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(own + k)), "l"((const u8*)rows + k));
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncwarp();
+        rows = (const number*)own;
+    }
+#endif
     number weight[PER], out[HEADS][PER], sum[HEADS][PER], dots[HEADS], dscale[PER] = {}, dshift[PER] = {}, column[PER] = {};
     load(weight, params + r * P + scale, lane);
 #pragma unroll
@@ -80,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
 #pragma unroll 4
     for (int j = 0; j < n; j++) {
         number x[PER];
-        load(x, xhat + (string * n + j) * D, lane);
+        load(x, rows + j * D, lane);
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             number g = 0.f;
@@ -96,12 +108,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
         }
     }
     __syncwarp();
-    number query[HEADS][PER];
+    number query[HEADS][PER], mean_out[HEADS], mean_query[HEADS];
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         u64 at = (string * HEADS + h) * D;
         number m[PER], c[PER];
-        load(m, mean + at, lane);
+        load(m, means + at, lane);
         load(c, dc + at, lane);
         load(query[h], u + at, lane);
 #pragma unroll
@@ -112,20 +124,30 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
             query[h][k] *= weight[k];
         }
         if (real) store(du + at, sum[h], lane);
+        mean_out[h] = mean_query[h] = 0.f;
+#pragma unroll
+        for (int k = 0; k < PER; k++) mean_out[h] += out[h][k], mean_query[h] += query[h][k];
+        mean_out[h] = sum_over_group(mean_out[h]) / D, mean_query[h] = sum_over_group(mean_query[h]) / D;
     }
 #pragma unroll 2
     for (int j = 0; j < n; j++) {
         u64 at = string * n + j;
-        number x[PER], g[PER] = {};
-        load(x, xhat + at * D, lane);
+        number x[PER], g[PER] = {}, mean = 0.f, along = 0.f, factor = 1.f / sqrt(var[at] + EPS);
+        load(x, rows + j * D, lane);
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
             u64 pair = (string * HEADS + h) * n + j;
             number weight_j = p[pair], score_j = weight_j * (dp[pair] - dots[h]);
 #pragma unroll
             for (int k = 0; k < PER; k++) g[k] += weight_j * out[h][k] + score_j * query[h][k];
+            mean += weight_j * mean_out[h] + score_j * mean_query[h];
         }
-        normalise_backward(g, x, var[at]);
+        // normalise_backward, with the mean known.
+#pragma unroll
+        for (int k = 0; k < PER; k++) along += g[k] * x[k];
+        along = sum_over_group(along) / D;
+#pragma unroll
+        for (int k = 0; k < PER; k++) g[k] = factor * (g[k] - mean - x[k] * along);
         if (real) store(ds + at * D, g, lane);
 #pragma unroll
         for (int k = 0; k < PER; k++) column[k] += g[k];
