@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use pudica_data::Bits;
+use rayon::prelude::*;
 
 use super::buffers::{Activations, Allocator};
 use super::cuda::{Arg, Cuda, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
 use super::engine::{Gpu, lock};
 use super::forward::{Inputs, Net, int, long, pointer};
 use super::shape::Dims;
-use super::strings::{draw_bits, key, keys};
+use super::strings::{draw_bits, keys};
 use crate::{EnsembleError, Noise, NoisyResponse, NormSummary, Precision, Strings};
 
 /// Networks that fill the GPU: noise draws are taken together up to this many.
@@ -102,21 +103,22 @@ impl Gpu {
             Some(noisy) => noisy,
             None => cuda.zeros(self.room().replicas * total)?,
         };
-        // Scores stay on the GPU until all draws are made, so that it never waits for keys.
+        // Scores stay on the GPU until all draws are made, so that it never waits.
         let scores = cuda.zeros::<f64>(3 * noise.draws * replicas)?;
-        let name = format!("{} {} {at_once}", noise.purpose, noise.draws);
+        // So do the keys of all draws: an upload waits for what was launched before it.
+        let name = format!("noise {} {}", noise.purpose, noise.draws);
+        if !self.measuring.keys.contains_key(&name) {
+            let draw_keys = (0..noise.draws).into_par_iter().flat_map_iter(|draw| {
+                let purpose = format!("{}/0/{draw}", noise.purpose);
+                keys(self.members.iter().map(|member| member.seed), &purpose)
+            });
+            let draw_keys = cuda.upload(&draw_keys.collect::<Vec<u32>>())?;
+            self.measuring.forget_old_keys();
+            self.measuring.keys.insert(name.clone(), draw_keys);
+        }
         for first in (0..noise.draws).step_by(at_once) {
             let draws = at_once.min(noise.draws - first);
-            let chunk = format!("noise {name} {first}");
-            if !self.measuring.keys.contains_key(&chunk) {
-                let draw_keys = (first..first + draws).flat_map(|draw| {
-                    let purpose = format!("{}/0/{draw}", noise.purpose);
-                    self.members.iter().flat_map(move |member| key(member.seed, &purpose)).collect::<Vec<_>>()
-                });
-                let draw_keys = cuda.upload(&draw_keys.collect::<Vec<u32>>())?;
-                self.measuring.forget_old_keys();
-                self.measuring.keys.insert(chunk.clone(), draw_keys);
-            }
+            let chunk = self.measuring.keys[&name].pointer() + (8 * first * replicas * size_of::<u32>()) as u64;
             let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
             net.cuda.launch(
                 "shake",
@@ -124,7 +126,7 @@ impl Gpu {
                 &[
                     pointer(noisy.pointer()),
                     pointer(self.parameters.pointer()),
-                    pointer(self.measuring.keys[&chunk].pointer()),
+                    pointer(chunk),
                     Arg::Long(noise.index),
                     Arg::Float(noise.rho as f32),
                     long(total),

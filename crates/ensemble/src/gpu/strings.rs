@@ -12,7 +12,7 @@ pub(super) fn keys(seeds: impl Iterator<Item = u64>, purpose: &str) -> Vec<u32> 
 }
 
 /// A stream's key as ChaCha's eight words.
-pub(super) fn key(seed: u64, purpose: &str) -> [u32; 8] {
+fn key(seed: u64, purpose: &str) -> [u32; 8] {
     let bytes = Stream::key(seed, purpose);
     std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * word + byte])))
 }
