@@ -24,7 +24,7 @@ for n in options.lengths:
     row = f"{n:>4} {eager:>14.3f}"
     for precision in ("f32", "tf32"):
         command = [options.pudica, "bench", "encoder", "--n", n, "--replicas", options.replicas, "--device", "cuda",
-                   "--precision", precision, "--seconds", "2", "--json"]
+                   "--dtype", precision, "--seconds", "2", "--json"]
         ours = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         row += f" {ours['ms_per_replica_step']:>9.4f} {eager / ours['ms_per_replica_step']:>6.1f}x"
     print(row + f" {ours['forward_ms']:>9.4f}", flush=True)
