@@ -12,7 +12,10 @@ use crate::{ModelError, ModelResult};
 /// The most that a protobuf may have, by its own rules.
 const MOST_BYTES: u64 = 1 << 31;
 
-/// The most numbers that a node may make out of a shape that is written in the file (`ConstantOfShape` and the like).
+/// The most numbers that a node may make out of a shape that is written in the file (`ConstantOfShape` and the like): so many in any file, and so
+/// many for each number that the file holds, but not more than a bound.
+const MADE_ANYWAY: u64 = 1 << 23;
+const MADE_PER_NUMBER: u64 = 64;
 const MOST_MADE: u64 = 1 << 28;
 
 /// The largest kernel, stride or border.
@@ -315,6 +318,17 @@ fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
     for (name, tensor) in &constants {
         sizes.insert(name, claimed(tensor)?);
     }
+    let held = sizes.values().fold(0_u64, |sum, size| sum.saturating_add(*size));
+    let most = held.saturating_mul(MADE_PER_NUMBER).saturating_add(MADE_ANYWAY).min(MOST_MADE);
+    // What a shape makes at least: the product of those of its numbers that the file tells. A length such as the batch's may be read off an input
+    // and put before them.
+    let mut products: HashMap<&str, u64> = HashMap::new();
+    for (name, tensor) in &constants {
+        if let Some(numbers) = whole_numbers(tensor) {
+            let positive = numbers.iter().filter(|number| **number > 0);
+            products.insert(name, positive.fold(1_u64, |made, number| made.saturating_mul(*number as u64)));
+        }
+    }
     for node in order {
         let shape = match node.op_type.as_str() {
             "ConstantOfShape" => node.input.first(),
@@ -322,27 +336,36 @@ fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
             "Resize" => node.input.get(3),
             _ => None,
         };
-        let numbers = shape.and_then(|name| constants.get(name.as_str())).and_then(|tensor| whole_numbers(tensor));
-        let product = |numbers: &Vec<i64>| {
-            let positive = numbers.iter().filter(|number| **number > 0);
-            positive.fold(1_u64, |made, number| made.saturating_mul(*number as u64))
-        };
+        let product = shape.and_then(|name| products.get(name.as_str())).copied();
         let given: Option<Vec<u64>> = node.input.iter().map(|name| sizes.get(name.as_str()).copied()).collect();
         let first = given.as_ref().and_then(|given| given.first()).copied().unwrap_or(1);
-        let made = match (node.op_type.as_str(), numbers.as_ref().map(product), given) {
+        let moves = matches!(
+            node.op_type.as_str(),
+            "Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg"
+        );
+        let made = match (node.op_type.as_str(), product, given) {
             ("Tile", Some(times), _) => Some(times.saturating_mul(first)),
             (_, Some(made), _) => Some(made),
             ("Concat", None, Some(given)) => Some(given.iter().fold(0_u64, |sum, size| sum.saturating_add(*size))),
-            ("Identity" | "Cast" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Neg", None, Some(_)) => {
-                Some(first)
-            }
+            (_, None, Some(_)) if moves => Some(first),
             _ => None,
         };
-        if let (Some(made), Some(name)) = (made, node.output.first()) {
-            if made > MOST_MADE {
-                return Err(format!("{} would make {made} numbers, which is too many", node_name(node)));
+        let Some(name) = node.output.first() else { continue };
+        if let Some(made) = made {
+            if made > most {
+                let node = node_name(node);
+                return Err(format!("{node} would make {made} numbers, which is too many for a file that holds {held}"));
             }
             sizes.insert(name, made);
+        }
+        let known = |name: &String| products.get(name.as_str()).copied();
+        let product = match node.op_type.as_str() {
+            "Concat" => node.input.iter().filter_map(known).reduce(u64::saturating_mul),
+            _ if moves => node.input.first().and_then(known),
+            _ => None,
+        };
+        if let Some(product) = product {
+            products.insert(name, product);
         }
     }
     Ok(())
