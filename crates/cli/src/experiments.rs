@@ -69,7 +69,7 @@ pub struct Run {
     #[arg(long, requires = "unit")]
     requeue: bool,
     /// Make damaged runs again; what was there is moved to DIR/damaged
-    #[arg(long, conflicts_with = "engine")]
+    #[arg(long)]
     repair: bool,
     #[command(flatten)]
     slurm: slurm::Options,
@@ -191,9 +191,11 @@ pub(crate) type Outcome = Result<Ending, Box<dyn Error>>;
 
 impl What {
     /// The runs that are meant, and how they share this machine.
-    fn plan(&self) -> Result<(Plan, pudica_lab::Machine), Box<dyn Error>> {
+    /// `on_gpu`: on a GPU, where nobody says otherwise.
+    fn plan(&self, on_gpu: bool) -> Result<(Plan, pudica_lab::Machine), Box<dyn Error>> {
         let recipe = Recipe::find(&self.recipe)?;
-        let flags = self.machine.flags(&recipe.scale(self.scale.as_deref())?.settings)?;
+        let on_gpu = on_gpu && !self.overrides.iter().any(|text| text.starts_with("compute.device="));
+        let flags = self.machine.flags(&recipe.scale(self.scale.as_deref())?.settings, on_gpu)?;
         let given = self.data.as_ref().map(|folder| format!("--data {}", folder.display()));
         let data = match recipe.kind.abilities.data {
             true => data_folder(self.data.as_deref())?,
@@ -251,7 +253,7 @@ pub fn list(arguments: &List) -> Outcome {
 
 /// The plan, and its cost here.
 pub fn show(arguments: &Show) -> Outcome {
-    let (plan, machine) = arguments.what.plan()?;
+    let (plan, machine) = arguments.what.plan(false)?;
     let (mut time, mut steps) = (None, None);
     if arguments.no_estimate && plan.reads_own_files {
         open(&plan, &machine)?; // what `run` refuses in the user's own files is refused here
@@ -347,7 +349,8 @@ pub fn run(arguments: &Run) -> Outcome {
     if arguments.requeue {
         stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
     }
-    let (plan, mut machine) = arguments.what.plan()?;
+    // Who asks Slurm for GPUs wants the runs to compute there.
+    let (plan, mut machine) = arguments.what.plan(arguments.slurm.gpus.is_some())?;
     (machine.unit, machine.repair) = (arguments.unit, arguments.repair);
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     if arguments.slurm.engine.is_some() {

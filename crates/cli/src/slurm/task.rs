@@ -33,7 +33,7 @@ impl<'a> Task<'a> {
     pub fn start(folder: &Path, unit: Unit, progress: &'a Progress) -> Result<Task<'a>, Box<dyn Error>> {
         let job = Owner::this().job.ok_or("--requeue is for a process within a Slurm job; leave it out elsewhere")?;
         let record = failures(folder).join(format!("{}-of-{}.json", unit.part, unit.of));
-        let before: u32 = read_json(&record)?.unwrap_or(0);
+        let before = starts(&record);
         if before >= MOST_STARTS {
             return Err(format!(
                 "part {unit} was started {before} times without any progress and is left; its log says why: {}",
@@ -55,7 +55,7 @@ impl<'a> Task<'a> {
     /// What a task that was told to end, or failed, ends with: Slurm is asked for another start, if there is reason to hope, as this one
     /// made progress or was not yet one too many.
     pub fn end(&self, ended: Outcome) -> Outcome {
-        let starts: u32 = read_json(&self.record)?.unwrap_or(0);
+        let starts = starts(&self.record);
         if starts >= MOST_STARTS {
             eprintln!("this was start {starts} without any progress: it is left, until somebody submits it again");
             return ended;
@@ -74,6 +74,11 @@ impl<'a> Task<'a> {
         }
         ended
     }
+}
+
+/// Starts without progress so far; none where the record cannot be read.
+fn starts(record: &Path) -> u32 {
+    read_json(record).ok().flatten().unwrap_or(0)
 }
 
 fn failures(folder: &Path) -> PathBuf {

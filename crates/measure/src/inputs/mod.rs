@@ -85,6 +85,25 @@ impl AboutInputs {
     }
 }
 
+/// Refuses inputs of a kind that a model does not take.
+pub(crate) fn refuse_unfit(source: &str, kind: InputKind, takes: &Takes, model: &str) -> MeasureResult<()> {
+    let fits = match takes {
+        Takes::Images { .. } => kind == InputKind::Images,
+        Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
+        Takes::Tokens { .. } if kind == InputKind::Texts => {
+            return Err(MeasureError::Other(format!(
+                "{source}: these inputs are texts, but {model} takes tokens: what makes one of the other is missing (tokenizer.json in \
+                 the model's folder; for a run of pudica's own, bpe in the folder that --data names)"
+            )));
+        }
+        // A model that makes tokens itself may take them, too.
+        Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
+        Takes::Anything => true,
+    };
+    let problem = || format!("{source}: these inputs are {}, but {model} takes {takes}", kind.name());
+    if fits { Ok(()) } else { Err(MeasureError::Other(problem())) }
+}
+
 /// One input and its class, where it has one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labelled {
@@ -147,25 +166,7 @@ impl InputSet {
     /// Refuses what the model does not take.
     fn checked(opened: Opened, request: &InputsRequest, takes: &Takes) -> MeasureResult<Self> {
         let kind = opened.kind;
-        let fits = match takes {
-            Takes::Images { .. } => kind == InputKind::Images,
-            Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
-            Takes::Tokens { .. } if kind == InputKind::Texts => {
-                let problem = format!(
-                    "{}: these inputs are texts, but the model takes tokens: what makes one of the other is missing (tokenizer.json in \
-                     the model's folder; for a run of pudica's own, bpe in the folder that --data names)",
-                    request.source
-                );
-                return Err(MeasureError::Other(problem));
-            }
-            // A model that makes tokens itself may take them, too.
-            Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
-            Takes::Anything => true,
-        };
-        if !fits {
-            let problem = format!("{}: these inputs are {}, but the model takes {takes}", request.source, kind.name());
-            return Err(MeasureError::Other(problem));
-        }
+        refuse_unfit(&request.source, kind, takes, "the model")?;
         let drawn = opened.choice.identity();
         let about = AboutInputs {
             source: request.source.clone(),
