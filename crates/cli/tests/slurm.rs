@@ -158,6 +158,40 @@ fn only_what_is_left_is_submitted() {
 }
 
 #[test]
+fn a_larger_sweep_waits_for_the_jobs_of_the_smaller_one() {
+    let folder = folder();
+    printed(folder.path(), &SUBMIT);
+    std::fs::write(folder.path().join("queue"), "1\n").unwrap();
+    let larger = [&SUBMIT[..], &["seed=0..9"]].concat();
+    let sentence = refused(folder.path(), &larger);
+    assert!(sentence.contains("are for fewer runs") && sentence.contains("pudica stop"), "{sentence}");
+    std::fs::remove_file(folder.path().join("queue")).unwrap();
+    let before = asked(folder.path()).len();
+    let said = printed(folder.path(), &larger);
+    assert!(said.starts_with("submitted: job 77, 3 tasks for "), "{said}");
+    assert!(asked(folder.path())[before..].contains("sbatch"));
+    // All of the smaller one is in the queue: the larger one's parts are not taken for them.
+    assert!(refused(folder.path(), &SUBMIT).contains("runs that this command lacks"));
+}
+
+#[test]
+fn damaged_runs_are_made_again_by_tasks() {
+    let folder = folder();
+    printed(folder.path(), &["run", "tiny.toml", "--out", "out"]);
+    let first = run_folders(&folder.path().join("out")).remove(0);
+    std::fs::remove_file(first.join("metrics.jsonl")).unwrap();
+    assert!(refused(folder.path(), &SUBMIT).contains("1 run damaged and not counted"));
+    printed(folder.path(), &[&SUBMIT[..], &["--repair"]].concat());
+    let script = std::fs::read_to_string(folder.path().join("out/slurm/task.sh")).unwrap();
+    let task = script.split("--array=").nth(1).unwrap().split('%').next().unwrap();
+    let mut bash = Command::new("bash");
+    bash.arg(folder.path().join("out/slurm/task.sh")).env("SLURM_ARRAY_JOB_ID", "77").env("SLURM_ARRAY_TASK_ID", task);
+    let output = bash.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(first.join("metrics.jsonl").exists() && folder.path().join("out/damaged").is_dir());
+}
+
+#[test]
 fn a_task_that_is_told_to_end_asks_for_another_start_and_status_shows_it() {
     let folder = folder();
     let arguments = [

@@ -313,7 +313,7 @@ fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
     }
     let file = path.join("sweep.json");
     if path.exists() && !path.is_dir() {
-        return Err(Error::Folder { path: path.into(), problem: "is a file, not a folder".into() });
+        return Err(Error::Folder { path: path.into(), problem: "is not a folder".into() });
     }
     // The version is read on its own first: a record of a later version may have other fields.
     if let Some(Version { format }) = read_json(&file)? {
