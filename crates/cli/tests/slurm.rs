@@ -114,7 +114,7 @@ fn what_cannot_be_is_refused() {
         assert!(sentence.contains(words), "{arguments:?}: {sentence}");
         assert!(!folder.path().join("out").exists(), "{arguments:?}");
     }
-    assert!(refused(folder.path(), &["stop", "out"]).contains("no jobs were submitted"));
+    assert!(refused(folder.path(), &["stop", "."]).contains("no jobs were submitted"));
     std::fs::remove_dir_all(folder.path().join("bin")).unwrap();
     let output = command(folder.path(), &SUBMIT).env("PATH", "/nowhere").output().unwrap();
     assert!(text(&output.stderr).contains("is Slurm installed here?"), "{}", text(&output.stderr));
