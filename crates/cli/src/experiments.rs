@@ -349,26 +349,47 @@ pub fn run(arguments: &Run) -> Outcome {
     if arguments.requeue {
         stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
     }
+    let progress = Progress::new(arguments.json);
+    // Of a submitted sweep, a task whose plan or data cannot be had is one that failed, too.
+    let submitted = arguments.out.as_ref().filter(|folder| folder.join("sweep.json").is_file());
+    let mut task = start(arguments, submitted.map(PathBuf::as_path), &progress)?;
     // Who asks Slurm for GPUs wants the runs to compute there.
-    let (plan, mut machine) = arguments.what.plan(arguments.slurm.gpus.is_some())?;
+    let (plan, mut machine) = match (arguments.what.plan(arguments.slurm.gpus.is_some()), &task) {
+        (Err(problem), Some(task)) => return task.end(Err(problem)),
+        (plan, _) => plan?,
+    };
     (machine.unit, machine.repair) = (arguments.unit, arguments.repair);
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     if arguments.slurm.engine.is_some() {
         return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
     }
-    let progress = Progress::new(arguments.json);
-    let task = match arguments.unit.filter(|_| arguments.requeue) {
-        Some(unit) => Some(slurm::Task::start(&folder, unit, &progress)?),
-        None => None,
-    };
+    if task.is_none() {
+        task = start(arguments, Some(&folder), &progress)?;
+    }
     let observer: &dyn Observer = match &task {
         Some(task) => task,
         None => &progress,
     };
     let ended = make(&plan, &folder, &machine, observer, &progress, &stop);
     match task {
-        Some(task) if !matches!(ended, Ok(Ending::Done)) => task.end(ended),
-        _ => ended,
+        Some(task) if matches!(ended, Ok(Ending::Done)) => {
+            task.note_progress(); // there may have been nothing to make
+            ended
+        }
+        Some(task) => task.end(ended),
+        None => ended,
+    }
+}
+
+/// The task of Slurm that this process is, in a folder that is known.
+fn start<'a>(
+    arguments: &Run,
+    folder: Option<&Path>,
+    progress: &'a Progress,
+) -> Result<Option<slurm::Task<'a>>, Box<dyn Error>> {
+    match (arguments.unit.filter(|_| arguments.requeue), folder) {
+        (Some(unit), Some(folder)) => slurm::Task::start(folder, unit, progress).map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -6,7 +6,7 @@ mod jobs;
 mod script;
 mod task;
 
-pub use task::Task;
+pub use task::{Stuck, Task};
 
 use crate::Ending;
 use crate::arguments::{repeated, whole};
