@@ -285,7 +285,7 @@ fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
         let what = if foreign == old.runs.len() {
             "other runs".into()
         } else {
-            format!("{foreign} runs that this command lacks")
+            format!("{foreign} run{} that this command lacks", if foreign == 1 { "" } else { "s" })
         };
         if old.command == plan.command() && old.recipe_text == plan.recipe.text {
             return refuse(format!(

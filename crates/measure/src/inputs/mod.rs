@@ -255,14 +255,18 @@ impl InputsRequest {
         let here = PathBuf::from(&self.source);
         let there = self.data.as_ref().map(|data| data.join(&self.source));
         if let Some(found) = [Some(here), there].into_iter().flatten().find(|path| path.exists()) {
-            return Ok(found);
+            // A pipe may never begin, a device never end, and neither could be read again to continue.
+            return match found.is_file() || found.is_dir() {
+                true => Ok(found),
+                false => Err(FileError::new(&found, "is not a plain file").into()),
+            };
         }
         let names: Vec<&str> =
             DATA_SETS.iter().map(|set| set.name).chain(TEXT_SETS.iter().map(|set| set.name)).collect();
         let name = self.source.split(':').next().unwrap_or_default();
         Err(MeasureError::Other(format!(
             "{}: there is no such file or folder{}; inputs are a folder of pictures, a .npy, .npz, .tsv or .csv file, bits:16, or a data set: {}",
-            self.source,
+            if self.source.is_empty() { "--inputs ''" } else { &self.source },
             did_you_mean(name, names.iter().copied()),
             names.join(", ")
         )))
