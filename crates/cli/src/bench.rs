@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<Ending, Box<dyn Error>> {
     }
     let budget = Duration::from_secs_f64(encoder.seconds);
     let mut settings = boolean::KIND.defaults();
-    for (_, change) in encoder.machine.flags(&settings)? {
+    for (_, change) in encoder.machine.flags(&settings, false)? {
         if let Some((key, value)) = change.split_once('=') {
             settings.set(key, value.into())?;
         }

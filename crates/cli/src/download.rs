@@ -123,6 +123,10 @@ impl Downloader {
             ureq::Error::BadUri(_) | ureq::Error::HostNotFound | ureq::Error::InvalidProxyUrl | ureq::Error::Tls(_) => {
                 Final(error.to_string())
             }
+            // A misprint, or no network at all: neither goes by waiting.
+            ureq::Error::Io(error) if error.to_string().contains("failed to lookup address") => Final(
+                "no machine of this name is found; is it written right, and is this machine on the network?".into(),
+            ),
             error => Passing(error.to_string()),
         })?;
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());

@@ -69,7 +69,7 @@ pub struct Run {
     #[arg(long, requires = "unit")]
     requeue: bool,
     /// Make damaged runs again; what was there is moved to DIR/damaged
-    #[arg(long, conflicts_with = "engine")]
+    #[arg(long)]
     repair: bool,
     #[command(flatten)]
     slurm: slurm::Options,
@@ -191,9 +191,11 @@ pub(crate) type Outcome = Result<Ending, Box<dyn Error>>;
 
 impl What {
     /// The runs that are meant, and how they share this machine.
-    fn plan(&self) -> Result<(Plan, pudica_lab::Machine), Box<dyn Error>> {
+    /// `on_gpu`: on a GPU, where nobody says otherwise.
+    fn plan(&self, on_gpu: bool) -> Result<(Plan, pudica_lab::Machine), Box<dyn Error>> {
         let recipe = Recipe::find(&self.recipe)?;
-        let flags = self.machine.flags(&recipe.scale(self.scale.as_deref())?.settings)?;
+        let on_gpu = on_gpu && !self.overrides.iter().any(|text| text.starts_with("compute.device="));
+        let flags = self.machine.flags(&recipe.scale(self.scale.as_deref())?.settings, on_gpu)?;
         let given = self.data.as_ref().map(|folder| format!("--data {}", folder.display()));
         let data = match recipe.kind.abilities.data {
             true => data_folder(self.data.as_deref())?,
@@ -251,7 +253,7 @@ pub fn list(arguments: &List) -> Outcome {
 
 /// The plan, and its cost here.
 pub fn show(arguments: &Show) -> Outcome {
-    let (plan, machine) = arguments.what.plan()?;
+    let (plan, machine) = arguments.what.plan(false)?;
     let (mut time, mut steps) = (None, None);
     if arguments.no_estimate && plan.reads_own_files {
         open(&plan, &machine)?; // what `run` refuses in the user's own files is refused here
@@ -347,25 +349,47 @@ pub fn run(arguments: &Run) -> Outcome {
     if arguments.requeue {
         stop_on_signals(stop.clone())?; // from the beginning: a job that is told to end asks to be started again
     }
-    let (plan, mut machine) = arguments.what.plan()?;
+    let progress = Progress::new(arguments.json);
+    // Of a submitted sweep, a task whose plan or data cannot be had is one that failed, too.
+    let submitted = arguments.out.as_ref().filter(|folder| folder.join("sweep.json").is_file());
+    let mut task = start(arguments, submitted.map(PathBuf::as_path), &progress)?;
+    // Who asks Slurm for GPUs wants the runs to compute there.
+    let (plan, mut machine) = match (arguments.what.plan(arguments.slurm.gpus.is_some()), &task) {
+        (Err(problem), Some(task)) => return task.end(Err(problem)),
+        (plan, _) => plan?,
+    };
     (machine.unit, machine.repair) = (arguments.unit, arguments.repair);
     let folder = arguments.out.clone().unwrap_or_else(|| plan.default_folder());
     if arguments.slurm.engine.is_some() {
         return slurm::submit(&arguments.slurm, &plan, &machine, &folder, arguments.json);
     }
-    let progress = Progress::new(arguments.json);
-    let task = match arguments.unit.filter(|_| arguments.requeue) {
-        Some(unit) => Some(slurm::Task::start(&folder, unit, &progress)?),
-        None => None,
-    };
+    if task.is_none() {
+        task = start(arguments, Some(&folder), &progress)?;
+    }
     let observer: &dyn Observer = match &task {
         Some(task) => task,
         None => &progress,
     };
     let ended = make(&plan, &folder, &machine, observer, &progress, &stop);
     match task {
-        Some(task) if !matches!(ended, Ok(Ending::Done)) => task.end(ended),
-        _ => ended,
+        Some(task) if matches!(ended, Ok(Ending::Done)) => {
+            task.note_progress(); // there may have been nothing to make
+            ended
+        }
+        Some(task) => task.end(ended),
+        None => ended,
+    }
+}
+
+/// The task of Slurm that this process is, in a folder that is known.
+fn start<'a>(
+    arguments: &Run,
+    folder: Option<&Path>,
+    progress: &'a Progress,
+) -> Result<Option<slurm::Task<'a>>, Box<dyn Error>> {
+    match (arguments.unit.filter(|_| arguments.requeue), folder) {
+        (Some(unit), Some(folder)) => slurm::Task::start(folder, unit, progress).map(Some),
+        _ => Ok(None),
     }
 }
 

@@ -60,13 +60,18 @@ pub fn run(arguments: &Fetch) -> Result<Ending, Box<dyn Error>> {
     let mut files = Vec::new();
     for source in sources {
         let folder = data.join(source.folder);
+        let made: Vec<&Path> =
+            folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for download in &source.downloads {
             let mut download = download.clone();
             if let Some(mirror) = &arguments.mirror {
                 download.urls = vec![format!("{}/{}/{}", mirror.trim_end_matches('/'), source.folder, download.name)];
             }
-            let fetched = fetch(&downloader, &download, &folder)?;
+            let fetched = fetch(&downloader, &download, &folder).inspect_err(|_| {
+                // Nothing is left of what came to nothing; folders that hold something stay.
+                made.iter().take_while(|folder| fs::remove_dir(folder).is_ok()).count();
+            })?;
             if !arguments.json {
                 println!("{fetched}");
             }

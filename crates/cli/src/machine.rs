@@ -37,13 +37,15 @@ enum Dtype {
 
 impl Machine {
     /// The flags that change something against these settings: each as typed, and as an override.
-    pub fn flags(&self, settings: &Settings) -> Result<Vec<(String, String)>, String> {
+    /// `on_gpu`: the device is a GPU where nobody names another.
+    pub fn flags(&self, settings: &Settings, on_gpu: bool) -> Result<Vec<(String, String)>, String> {
         if let Some(dtype) = &self.precision {
             return Err(format!(
                 "--precision is the width of an interval now (`pudica boolean`); the number type is --dtype {dtype}"
             ));
         }
-        let device = self.device.map(|device| match device {
+        let usual = (on_gpu && settings.text("compute.device") == "cpu").then_some(DeviceName::Cuda);
+        let device = self.device.or(usual).map(|device| match device {
             DeviceName::Cpu => "cpu",
             DeviceName::Cuda => "cuda",
             DeviceName::Torch => "torch",

@@ -151,18 +151,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
         list(arguments.json);
         return Ok(Ending::Done);
     }
-    if arguments.check && arguments.inputs.is_none() {
-        return check(&arguments.requests()?, None, arguments.json);
-    }
-    let Some(source) = &arguments.inputs else {
+    if arguments.inputs.is_none() && !arguments.check {
         return Err("say what is asked about: --inputs photos/, --inputs cifar10:test, --inputs bits:16 (`pudica measure --help`)".into());
-    };
+    }
     if arguments.models.is_empty() && arguments.program.is_empty() {
         return Err(
             "name a model: an .onnx file, a checkpoint, a folder, or --program COMMAND (`pudica measure --help`)"
                 .into(),
         );
     }
+    let Some(source) = &arguments.inputs else { return check(&arguments.requests()?, None, arguments.json) };
     if let Some(width) = arguments.precision.filter(|width| !(width.is_finite() && *width > 0.0)) {
         return Err(format!("--precision {width}: give a number more than 0, as 0.005").into());
     }
@@ -192,7 +190,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return check(&requests, Some(&inputs), arguments.json);
     }
     let about = inputs.about();
-    arguments.refuse_pixels(about)?;
+    arguments.refuse_kinds_of_inputs(about, &requests)?;
     let nudges: Vec<Setting> = match nudges.is_empty() {
         true => NudgeRequest::parse(default_nudge(about.kind))?.settings(),
         false => nudges.iter().flat_map(NudgeRequest::settings).collect(),
@@ -283,6 +281,7 @@ impl Arguments {
         }
         (common.device, common.timeout) = (device.clone(), *timeout);
         common.image = self.reading.size.map(|side| [3, side, side]); // some checkpoints do not tell
+        self.models.iter().try_for_each(|text| refuse_other_formats(text))?;
         let models = self.models.iter().map(|text| ModelRequest::parse(text, &common));
         let mut requests: Vec<ModelRequest> = models.collect::<Result<_, _>>()?;
         let program =
@@ -296,21 +295,24 @@ impl Arguments {
 impl Arguments {
     /// Refuses options about models of a kind that is not among these.
     fn refuse_what_concerns_none(&self, requests: &[ModelRequest]) -> Result<(), String> {
-        let is_onnx = |path: &Path| path.extension().is_some_and(|ending| ending == "onnx");
         let files = || {
             requests.iter().filter_map(|request| match &request.source {
                 Source::File(path) => Some(path.as_path()),
                 Source::Program(_) => None,
             })
         };
-        let OfModels { architecture, runtime, input, output, timeout, .. } = &self.model;
+        let OfModels { architecture, runtime, input, output, layout, outputs, bits, timeout, .. } = &self.model;
         let (checkpoint, onnx) = (files().any(|path| !is_onnx(path)), files().any(is_onnx));
+        let program = !self.program.is_empty();
         let options = [
             ("architecture", architecture.is_some(), checkpoint, "checkpoints"),
             ("runtime", runtime.is_some(), onnx, "ONNX files"),
             ("input", input.is_some(), onnx, "ONNX files"),
             ("output", output.is_some(), onnx, "ONNX files"),
-            ("timeout", timeout.is_some(), !self.program.is_empty(), "programs (--program)"),
+            ("layout", layout.is_some(), onnx, "ONNX files"),
+            ("outputs", outputs.is_some(), onnx || program, "ONNX files and programs"),
+            ("bits", bits.is_some(), onnx || program, "ONNX files and programs"),
+            ("timeout", timeout.is_some(), program, "programs (--program)"),
         ];
         match options.into_iter().find(|(_, given, concerned, _)| *given && !concerned) {
             Some((option, .., what)) => Err(format!("--{option} is for {what}, and none is named; leave it out")),
@@ -318,15 +320,75 @@ impl Arguments {
         }
     }
 
-    /// Refuses what is said about pixels where there are none.
-    fn refuse_pixels(&self, about: &AboutInputs) -> Result<(), String> {
+    /// Refuses what is said about pixels or bits where there are none, and a normalisation of other channels than the images have.
+    fn refuse_kinds_of_inputs(&self, about: &AboutInputs, requests: &[ModelRequest]) -> Result<(), String> {
         let Reading { normalise, mean, std, .. } = &self.reading;
-        let given = [("normalise", normalise), ("mean", mean), ("std", std)];
-        match given.into_iter().find(|(_, value)| value.is_some() && about.kind != InputKind::Images) {
-            Some((option, _)) => Err(format!("--{option} is for images, and {} has none; leave it out", about.source)),
-            None => Ok(()),
+        let given = [
+            ("normalise", normalise, InputKind::Images, "images"),
+            ("mean", mean, InputKind::Images, "images"),
+            ("std", std, InputKind::Images, "images"),
+            ("bits", &self.model.bits, InputKind::Bits, "bits"),
+        ];
+        if let Some((option, .., what)) =
+            given.into_iter().find(|(_, value, kind, _)| value.is_some() && about.kind != *kind)
+        {
+            return Err(format!("--{option} is for {what}, and {} has none; leave it out", about.source));
         }
+        let own = |request: &ModelRequest| match about.kind {
+            InputKind::Images => request.choices.signs.then_some("bits"),
+            InputKind::Bits => request.choices.normalisation.is_some().then_some("a normalisation"),
+            _ => [(request.choices.signs, "bits"), (request.choices.normalisation.is_some(), "a normalisation")]
+                .into_iter()
+                .find_map(|(given, what)| given.then_some(what)),
+        };
+        if let Some(what) = requests.iter().find_map(own) {
+            return Err(format!(
+                "a model's settings name {what}, which says nothing about {}; leave it out",
+                about.source
+            ));
+        }
+        let (InputKind::Images, Some(&channels)) = (about.kind, about.shape.first()) else { return Ok(()) };
+        let chosen = |request: &ModelRequest| {
+            request.choices.normalisation.clone().or_else(|| request.choices.inputs_normalisation.clone())
+        };
+        for Normalisation { mean, std } in requests.iter().filter_map(chosen) {
+            for (name, values) in [("mean", mean), ("std", std)] {
+                if ![1, channels].contains(&values.len()) {
+                    let count = values.len();
+                    return Err(format!(
+                        "{name}: {count} values, but the images have {}; give one, or one for each",
+                        counted(channels, "channel")
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
+}
+
+/// Refuses settings of one model, `PATH:key=value`, that say nothing about a file of its format.
+fn refuse_other_formats(text: &str) -> Outcome<()> {
+    let ModelRequest { source, choices } = ModelRequest::parse(text, &Choices::default())?;
+    let Source::File(path) = source else { return Ok(()) };
+    let of_onnx = [
+        ("runtime", choices.runtime.is_some()),
+        ("input", choices.input.is_some()),
+        ("output", choices.output.is_some()),
+        ("layout", choices.channels_last.is_some()),
+        ("outputs", choices.outputs.is_some()),
+        ("bits", choices.signs),
+    ];
+    let of_checkpoints = [("architecture", choices.architecture.is_some())];
+    let (wrong, what) =
+        if is_onnx(&path) { (&of_checkpoints[..], "checkpoints") } else { (&of_onnx[..], "ONNX files") };
+    match wrong.iter().find(|(_, given)| *given) {
+        Some((key, _)) => Err(format!("{}: {key} is for {what}; leave it out", path.display()).into()),
+        None => Ok(()),
+    }
+}
+
+fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "onnx")
 }
 
 /// The command as it was typed, to repeat it.
@@ -363,6 +425,9 @@ fn check(requests: &[ModelRequest], inputs: Option<&InputSet>, json: bool) -> Ou
         let Source::File(path) = &request.source else {
             return Err("--check compares engines for ONNX files; a program has only itself".into());
         };
+        if !is_onnx(path) {
+            return Err(format!("--check compares engines for ONNX files, and {} is none", path.display()).into());
+        }
         let found = pudica_model::onnx::check(path, &request.choices, &some)?;
         if json {
             println!("{}", serde_json::to_string(&found)?);

@@ -2,7 +2,7 @@
 
 use crate::Ending;
 use crate::experiments::Outcome;
-use crate::slurm;
+use crate::slurm::{self, Stuck};
 use crate::text::{counted, grouped, number, seconds};
 use clap::Args;
 use pudica_lab::SweepFolder;
@@ -65,7 +65,11 @@ fn object(folder: &Path, status: &Status) -> Result<Value, Box<dyn std::error::E
     if let (Some(object), Value::Object(found)) = (object.as_object_mut(), serde_json::to_value(status)?) {
         object.extend(found);
     }
-    for list in ["processes", "silent", "ended"] {
+    let stuck = Stuck::all(folder)
+        .into_iter()
+        .map(|one| json!({"unit": one.part, "starts": one.starts, "problem": one.problem, "job": one.job}));
+    object["stuck"] = stuck.collect();
+    for list in ["processes", "silent", "ended", "stuck"] {
         let Some(processes) = object[list].as_array_mut() else { continue };
         for process in processes {
             let log = process["job"].as_str().and_then(|job| log_of(folder, job));
@@ -110,6 +114,11 @@ fn words(folder: &Path, status: &Status) -> Result<String, std::fmt::Error> {
         let errors = one.errors.first().cloned().unwrap_or_default();
         let more = if one.errors.len() > 1 { format!(" (and {} more)", one.errors.len() - 1) } else { String::new() };
         format!("{}: {errors}{more}{}", place(one), log(folder, one))
+    })?;
+    let stuck = if status.is_complete() { Vec::new() } else { Stuck::all(folder) };
+    list(&mut text, "not getting on", &stuck, |one| {
+        let log = log_of(folder, &one.job).map_or(String::new(), |log| format!("; log: {}", log.display()));
+        format!("unit {}, job {}: {}{log}", one.part, one.job, one.words())
     })?;
     let line = |run: &Failure| format!("{} ({}): {}", run.id, run.label, run.problem);
     list(&mut text, "failed", &status.failed, line)?;

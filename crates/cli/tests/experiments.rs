@@ -212,8 +212,6 @@ fn a_damaged_run_is_named_and_made_again_on_request() {
     std::fs::remove_file(&weights).unwrap();
     let again = pudica(folder.path(), &[&run[..], &["--json"]].concat());
     assert!(events(&text(&again.stdout)).iter().all(|event| event["event"] != "run_started"));
-    let refusal = refused(folder.path(), &[&run[..], &["--repair", "--engine", "slurm"]].concat());
-    assert!(refusal.contains("cannot be used with"), "{refusal}");
 }
 
 /// For tests of interruptions, times can be set by the environment; what is no time is refused.

@@ -114,7 +114,7 @@ fn what_cannot_be_is_refused() {
         assert!(sentence.contains(words), "{arguments:?}: {sentence}");
         assert!(!folder.path().join("out").exists(), "{arguments:?}");
     }
-    assert!(refused(folder.path(), &["stop", "out"]).contains("no jobs were submitted"));
+    assert!(refused(folder.path(), &["stop", "."]).contains("no jobs were submitted"));
     std::fs::remove_dir_all(folder.path().join("bin")).unwrap();
     let output = command(folder.path(), &SUBMIT).env("PATH", "/nowhere").output().unwrap();
     assert!(text(&output.stderr).contains("is Slurm installed here?"), "{}", text(&output.stderr));
@@ -155,6 +155,74 @@ fn only_what_is_left_is_submitted() {
     std::fs::write(folder.path().join("queue"), "77_1\n").unwrap();
     assert!(printed(folder.path(), &["stop", "out"]).contains("cancelled: 77"));
     assert!(asked(folder.path()).contains("scancel 77"));
+}
+
+#[test]
+fn a_larger_sweep_waits_for_the_jobs_of_the_smaller_one() {
+    let folder = folder();
+    printed(folder.path(), &SUBMIT);
+    std::fs::write(folder.path().join("queue"), "1\n").unwrap();
+    let larger = [&SUBMIT[..], &["seed=0..9"]].concat();
+    let sentence = refused(folder.path(), &larger);
+    assert!(sentence.contains("are for fewer runs") && sentence.contains("pudica stop"), "{sentence}");
+    std::fs::remove_file(folder.path().join("queue")).unwrap();
+    let before = asked(folder.path()).len();
+    let said = printed(folder.path(), &larger);
+    assert!(said.starts_with("submitted: job 77, 3 tasks for "), "{said}");
+    assert!(asked(folder.path())[before..].contains("sbatch"));
+    // All of the smaller one is in the queue: the larger one's parts are not taken for them.
+    assert!(refused(folder.path(), &SUBMIT).contains("runs that this command lacks"));
+}
+
+#[test]
+fn damaged_runs_are_made_again_by_tasks() {
+    let folder = folder();
+    printed(folder.path(), &["run", "tiny.toml", "--out", "out"]);
+    let first = run_folders(&folder.path().join("out")).remove(0);
+    std::fs::remove_file(first.join("metrics.jsonl")).unwrap();
+    assert!(refused(folder.path(), &SUBMIT).contains("1 run damaged and not counted"));
+    printed(folder.path(), &[&SUBMIT[..], &["--repair"]].concat());
+    let script = std::fs::read_to_string(folder.path().join("out/slurm/task.sh")).unwrap();
+    let task = script.split("--array=").nth(1).unwrap().split('%').next().unwrap();
+    let mut bash = Command::new("bash");
+    bash.arg(folder.path().join("out/slurm/task.sh")).env("SLURM_ARRAY_JOB_ID", "77").env("SLURM_ARRAY_TASK_ID", task);
+    let output = bash.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(first.join("metrics.jsonl").exists() && folder.path().join("out/damaged").is_dir());
+}
+
+#[test]
+fn status_tells_why_a_part_does_not_get_on() {
+    let folder = folder();
+    printed(folder.path(), &SUBMIT);
+    let failures = folder.path().join("out/slurm/failures");
+    std::fs::create_dir(&failures).unwrap();
+    // Twice it got nowhere; the third time there is no recipe any more.
+    let twice = "{\"part\": \"2/3\", \"starts\": 2, \"problem\": null, \"job\": \"77_2\"}";
+    std::fs::write(failures.join("2-of-3.json"), twice).unwrap();
+    std::fs::rename(folder.path().join("tiny.toml"), folder.path().join("away.toml")).unwrap();
+    let task = || {
+        let mut bash = Command::new("bash");
+        bash.arg(folder.path().join("out/slurm/task.sh"))
+            .env("SLURM_ARRAY_JOB_ID", "77")
+            .env("SLURM_ARRAY_TASK_ID", "2");
+        text(&bash.output().unwrap().stderr)
+    };
+    let log = task();
+    assert!(log.contains("cannot read the recipe") && log.contains("it is left, until somebody submits it"), "{log}");
+    std::fs::write(folder.path().join("out/slurm/77_2.log"), &log).unwrap();
+    assert!(task().contains("part 2/3 was started 3 times without any progress and is left"));
+    let status = printed(folder.path(), &["status", "out"]);
+    let words = "unit 2/3, job 77_2: 3 starts without progress, and left; the last: cannot read the recipe";
+    assert!(status.contains(words) && status.contains("log: out/slurm/77_2.log"), "{status}");
+    let status: serde_json::Value =
+        serde_json::from_str(&printed(folder.path(), &["status", "out", "--json"])).unwrap();
+    assert_eq!(status["stuck"][0]["starts"], 3);
+    // Submitted again, it may try again; what gets on is no longer told.
+    std::fs::rename(folder.path().join("away.toml"), folder.path().join("tiny.toml")).unwrap();
+    printed(folder.path(), &SUBMIT);
+    task();
+    assert!(!printed(folder.path(), &["status", "out"]).contains("not getting on"));
 }
 
 #[test]
@@ -210,7 +278,10 @@ fn a_task_that_is_told_to_end_asks_for_another_start_and_status_shows_it() {
     let record = folder.path().join("out/slurm/failures/1-of-1.json");
     assert!(!record.exists(), "it had made progress");
     std::fs::create_dir_all(record.parent().unwrap()).unwrap();
-    std::fs::write(&record, "3").unwrap();
+    let thrice = "{\"part\": \"1/1\", \"starts\": 3, \"problem\": null, \"job\": \"5_1\"}";
+    std::fs::write(&record, thrice).unwrap();
+    let shown = printed(folder.path(), &["status", "out"]);
+    assert!(shown.contains("3 starts without progress, and left; the last said nothing"), "{shown}");
     let mut command = command(folder.path(), &arguments);
     let output = command.env("SLURM_ARRAY_JOB_ID", "5").env("SLURM_ARRAY_TASK_ID", "1").output().unwrap();
     let sentence = text(&output.stderr);

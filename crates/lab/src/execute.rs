@@ -512,7 +512,13 @@ fn look(experiment: &dyn Experiment, plan: &Plan, run: &PlannedRun, folder: &Run
         OnDisk::Damaged(damage) => return damaged(damage),
         OnDisk::None | OnDisk::Begun(_) => {}
     }
-    let Some(checkpoint) = folder.checkpoint()? else { return Ok(Found::At(0)) };
+    let checkpoint = match folder.checkpoint() {
+        Err(Error::Damaged { problem, .. }) => {
+            return damaged(Damage { file: "checkpoint.safetensors", problem: format!("cannot be read ({problem})") });
+        }
+        checkpoint => checkpoint?,
+    };
+    let Some(checkpoint) = checkpoint else { return Ok(Found::At(0)) };
     match experiment.step_of(&run.settings, &checkpoint) {
         Ok(step) => Ok(Found::At(step)),
         Err(error) => damaged(Damage { file: "checkpoint.safetensors", problem: format!("cannot be read ({error})") }),

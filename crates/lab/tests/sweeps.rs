@@ -242,7 +242,7 @@ fn folders_of_others_are_refused() {
     let path = folder.path().join("sweep.json");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"format\": 2", "\"format\": 99");
     std::fs::write(&path, text).unwrap();
-    assert!(refuse(&plan).contains("was written in format 99, this program reads formats 1 to 2"));
+    assert!(refuse(&plan).contains("was written in format 99 by another pudica, and this one reads formats 1 to 2"));
 
     let nowhere = SweepFolder::open(&folder.path().join("runs")).unwrap_err().to_string();
     assert!(nowhere.contains("is not a sweep folder"));

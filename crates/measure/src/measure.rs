@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 
 use crate::asked::{Asked, clean};
 use crate::found::{Found, Of, summarise};
+use crate::inputs::refuse_unfit;
 use crate::nudged::{Asking, Chunk, Enough};
 use crate::nudges::{Material, Needs, Setting};
 use crate::responses::{Answer, Compared};
@@ -220,6 +221,14 @@ fn check(question: &Question) -> MeasureResult<()> {
         if question.models[..at].iter().any(|other| other.about().name == *name) {
             let problem = format!("two models are called {name}; tell them apart by PATH:name=NAME");
             return Err(MeasureError::Other(problem));
+        }
+        refuse_unfit(&about.source, about.kind, &model.about().takes, name)?;
+    }
+    let nudges: Vec<String> = question.nudges.iter().map(Setting::text).collect();
+    let responses: Vec<String> = question.responses.iter().map(|response| response.name().to_string()).collect();
+    for (option, asked) in [("nudge", nudges), ("response", responses)] {
+        if let Some((_, twice)) = asked.iter().enumerate().find(|(at, text)| asked[..*at].contains(*text)) {
+            return Err(MeasureError::Other(format!("--{option} {twice}: is asked for twice; once is enough")));
         }
     }
     // The same refusals as later, before the first evaluation.

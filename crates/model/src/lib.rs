@@ -148,7 +148,11 @@ pub fn open(request: &ModelRequest) -> ModelResult<Box<dyn Model>> {
 fn unknown(path: &std::path::Path) -> ModelError {
     let has = |name: &str| path.join(name).is_file();
     let problem = match path.is_dir() {
+        _ if path.as_os_str().is_empty() => {
+            return ModelError::Other("a model's name is empty: give a file, a folder, or --program COMMAND".into());
+        }
         _ if !path.exists() => "there is no such file or folder",
+        false if !path.is_file() => "is not a plain file",
         true if has("sweep.json") => "is a folder of many runs; name one of those in its folder runs",
         true if has("config.json") => {
             "has a config.json but no weights: the run is not finished, or was copied without them"

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use pudica_boolean::did_you_mean;
+use pudica_boolean::{did_you_mean, shortened};
 use pudica_nn::Device;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,9 @@ impl fmt::Display for Outputs {
     }
 }
 
+/// A name stands in every row of a table.
+const LONGEST_NAME: usize = 100;
+
 /// The keys of [`ModelRequest::parse`].
 const KEYS: [&str; 12] = [
     "name",
@@ -148,6 +151,9 @@ impl Choices {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "name" if value.is_empty() => return Err("name=: give a name, or leave it out".into()),
+            "name" if value.chars().count() > LONGEST_NAME => {
+                return Err(format!("name={}: at most {LONGEST_NAME} characters", shortened(value, 20)));
+            }
             "name" => self.name = Some(value.into()),
             "architecture" => self.architecture = Some(value.into()),
             "runtime" => self.runtime = Some(one_of(key, value, [("tract", Runtime::Tract), ("ort", Runtime::Ort)])?),

@@ -115,6 +115,9 @@ impl Drawing {
 
 /// Refuses figures of what no run has.
 fn check(sweep: &Sweep, plots: &[Plot]) -> Result<()> {
+    if sweep.runs.is_empty() && !plots.is_empty() {
+        return Err(Error::Other("plot: no run has begun here yet, so there is nothing to draw".into()));
+    }
     let settings: Vec<String> = sweep.runs.iter().flat_map(|run| run.settings.keys()).cloned().collect();
     let settings = sweep::different(settings.into_iter());
     let mut measures = group::measure_names(sweep.runs.iter(), "");

@@ -29,7 +29,15 @@ pub struct Submitted {
 
 impl Jobs {
     pub fn read(folder: &Path) -> Result<Jobs, Box<dyn Error>> {
-        Ok(read_json(&folder.join("slurm").join("jobs.json"))?.unwrap_or_default())
+        let path = folder.join("slurm").join("jobs.json");
+        match read_json(&path) {
+            Err(pudica_lab::Error::Damaged { problem, .. }) => Err(format!(
+                "{} is damaged ({problem}); remove it: jobs that are still in the queue go on, and `squeue --me` lists them",
+                path.display()
+            )
+            .into()),
+            jobs => Ok(jobs?.unwrap_or_default()),
+        }
     }
 
     pub fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {

@@ -6,7 +6,7 @@ mod jobs;
 mod script;
 mod task;
 
-pub use task::Task;
+pub use task::{Stuck, Task};
 
 use crate::Ending;
 use crate::arguments::{repeated, whole};
@@ -14,16 +14,18 @@ use crate::experiments::Outcome;
 use crate::text::{counted, seconds};
 use clap::{Args, ValueEnum};
 use jobs::{Jobs, Submitted};
-use pudica_lab::store::RunFolder;
+use pudica_lab::plan::PlannedRun;
+use pudica_lab::store::{Failure, RunFolder, Status};
 use pudica_lab::{Machine, Plan, SweepFolder, estimate, open};
 use script::{Script, TimeLimit};
 use serde_json::json;
+use std::collections::HashSet;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// Reads the configuration file as submitting does; for `tests/fuzz`.
 pub fn read_defaults() -> Result<(), String> {
-    let options = defaults::filled_in(&Options::default())?;
-    options.time.as_deref().map(str::parse::<TimeLimit>).transpose().map(|_| ())
+    defaults::filled_in(&Options::default(), true).map(|_| ())
 }
 
 /// Where the runs are made.
@@ -86,6 +88,16 @@ impl Options {
         if setup.as_ref().is_some_and(|command| command.trim().is_empty()) {
             return Err("--setup has no command: give one, or leave it out".into());
         }
+        let mut words = sbatch.iter().flat_map(|options| options.split_whitespace());
+        let own = |word: &&str| {
+            OWN.iter().any(|own| word.split('=').next() == Some(own))
+                || word.starts_with("-a")
+                || word.starts_with("-o")
+        };
+        if let Some(word) = words.find(own) {
+            let word = repeated(word);
+            return Err(format!("--sbatch '{word}': pudica sets this itself; --at-once, --time and --out decide it"));
+        }
         match sbatch.as_ref().filter(|options| !options.trim_start().starts_with('-') || options.contains('\n')) {
             Some(options) => {
                 Err(format!("--sbatch '{}': give sbatch's options on one line, as in --qos=long", repeated(options)))
@@ -95,6 +107,9 @@ impl Options {
     }
 }
 
+/// Options of sbatch that decide which parts are made, where their logs are and when they save; the first two have a letter as well.
+const OWN: [&str; 3] = ["--array", "--output", "--signal"];
+
 /// Parts where nothing says how many.
 const DEFAULT_PARTS: usize = 8;
 
@@ -103,15 +118,18 @@ const FRACTION_OF_LIMIT: f64 = 0.25;
 
 /// Submits what is left of a sweep.
 pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, is_json: bool) -> Outcome {
-    let options = defaults::filled_in(options)?;
+    // On a login node there is no GPU: what needs one is found out by the tasks.
+    let here = plan.runs.iter().all(|run| run.settings.compute().is_some_and(|compute| compute.device == "cpu"));
+    let options = defaults::filled_in(options, !here)?;
     options.check()?;
     let limit = options.time.as_deref().map(str::parse::<TimeLimit>).transpose()?;
     let most = jobs::most_tasks(options.dry_run)?;
-    // On a login node there is no GPU: what needs one is found out by the tasks.
-    let here = plan.runs.iter().all(|run| run.settings.compute().is_some_and(|compute| compute.device == "cpu"));
     let experiment = if here { Some(open(plan, machine)?) } else { None };
     let folder = absolute(folder)?;
+    let is_new = !folder.exists();
+    SweepFolder::check(&folder, plan, machine)?;
     let mut jobs = Jobs::read(&folder)?;
+    let damaged = before(&folder, plan, machine, &mut jobs)?;
     let parts = match jobs.parts {
         0 => {
             let by_time = match (&experiment, limit) {
@@ -128,14 +146,16 @@ pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, 
     };
     let parts = parts.clamp(1, plan.runs.len().clamp(1, most));
     let queued = jobs.queued()?;
+    let is_missing =
+        |run: &PlannedRun| damaged.contains(&run.id) || !RunFolder::new(folder.join("runs").join(&run.id)).has_ended();
     let mut is_left = vec![experiment.is_none(); parts]; // not known here: a task with nothing to do ends at once
     if let Some(experiment) = &experiment {
         for (run, part) in plan.runs.iter().zip(pudica_lab::parts(plan, experiment.as_ref(), parts)?) {
-            is_left[part] |= !RunFolder::new(folder.join("runs").join(&run.id)).has_ended();
+            is_left[part] |= is_missing(run);
         }
     }
     let left: Vec<usize> = (1..=parts).filter(|part| is_left[part - 1] && !queued.contains(part)).collect();
-    let missing = SweepFolder::open(&folder).map_or(plan.runs.len(), |sweep| sweep.missing());
+    let missing = plan.runs.iter().filter(|run| is_missing(run)).count();
     if missing == 0 || left.is_empty() {
         if is_json {
             println!("{}", json!({"event": "nothing_to_submit", "folder": folder, "missing": missing}));
@@ -159,7 +179,11 @@ pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, 
     SweepFolder::announce(&folder, plan, machine, &mut notices)?;
     notices.iter().for_each(|text| eprintln!("{text}"));
     task::forget_failures(&folder)?;
-    let array = jobs::sbatch(&folder, "task.sh", &task, &[])?;
+    let array = jobs::sbatch(&folder, "task.sh", &task, &[]).inspect_err(|_| {
+        if is_new {
+            unmake(&folder);
+        }
+    })?;
     let after = format!("--dependency=afterany:{array}");
     let last = jobs::sbatch(&folder, "report.sh", &report, &[&after]);
     jobs.parts = parts;
@@ -189,7 +213,41 @@ pub fn submit(options: &Options, plan: &Plan, machine: &Machine, folder: &Path, 
     last.map(|_| Ending::Done)
 }
 
-fn absolute(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+/// What is to be known of a folder that holds runs already: which of them are damaged and to be made again. Refused where that is not asked
+/// for, and where the tasks in the queue know of fewer runs than the plan has: they would find a sweep that is not theirs.
+fn before(folder: &Path, plan: &Plan, machine: &Machine, jobs: &mut Jobs) -> Result<HashSet<String>, Box<dyn Error>> {
+    let Ok(sweep) = SweepFolder::open(folder) else { return Ok(HashSet::new()) };
+    let folder = folder.display();
+    let damaged = Status::of(sweep.path())?.damaged;
+    if let Some(first) = damaged.first().filter(|_| !machine.repair) {
+        let (count, Failure { id, label, problem }) = (counted(damaged.len(), "run"), first);
+        let problem = format!("{count} damaged and not counted (run {id} ({label}): {problem})");
+        return Err(
+            format!("{folder}: {problem}; the same command with --repair submits what is to be made again").into()
+        );
+    }
+    if !sweep.record().runs.iter().map(|run| &run.id).eq(plan.runs.iter().map(|run| &run.id)) {
+        if !jobs.living()?.is_empty() {
+            let problem = "its jobs in Slurm's queue are for fewer runs than this command has";
+            return Err(format!("{folder}: {problem}; wait for them, or end them by `pudica stop {folder}`").into());
+        }
+        jobs.parts = 0; // cut anew
+    }
+    Ok(damaged.into_iter().map(|run| run.id).collect())
+}
+
+/// Nothing is left of a folder that was made for jobs which Slurm refused.
+fn unmake(folder: &Path) {
+    let logs = folder.join("slurm");
+    for file in [logs.join("task.sh"), folder.join("sweep.json")] {
+        let _ = std::fs::remove_file(file);
+    }
+    for empty in [logs, folder.join("runs"), folder.into()] {
+        let _ = std::fs::remove_dir(empty); // not where somebody else has put something
+    }
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let folder = std::path::absolute(folder)?;
     match folder.to_str() {
         Some(text) if !text.contains(['\n', '"', '\\']) => Ok(folder),
@@ -207,6 +265,9 @@ pub struct Stop {
 
 /// Cancels the jobs of a sweep that are still in the queue.
 pub fn stop(arguments: &Stop) -> Outcome {
+    if !arguments.folder.is_dir() {
+        return Err(format!("{}: there is no such folder", arguments.folder.display()).into());
+    }
     let jobs = Jobs::read(&arguments.folder)?;
     if jobs.submitted.is_empty() {
         let problem = "no jobs were submitted for this folder; a process that runs here ends by Ctrl-C or SIGTERM";

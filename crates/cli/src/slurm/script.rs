@@ -93,12 +93,13 @@ impl Script<'_> {
         let flag = |name: &str, value: Option<usize>| value.map_or(String::new(), |value| format!(" --{name} {value}"));
         lines.push("# exec: the signal before the time limit goes to this process, and it must be pudica.".into());
         lines.push(format!(
-            "exec {} {command}{}{} --out {} --unit \"$SLURM_ARRAY_TASK_ID/{}\" --requeue",
+            "exec {} {command}{}{} --out {} --unit \"$SLURM_ARRAY_TASK_ID/{}\" --requeue{}",
             program()?,
             flag("jobs", self.machine.jobs),
             flag("together", self.machine.together),
             quoted(&self.folder.display().to_string()),
-            self.parts
+            self.parts,
+            if self.machine.repair { " --repair" } else { "" }
         ));
         Ok(lines.join("\n") + "\n")
     }

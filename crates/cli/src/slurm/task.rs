@@ -3,8 +3,11 @@
 use super::jobs::requeue;
 use crate::experiments::Outcome;
 use crate::progress::Progress;
+use crate::text::counted;
+use pudica_boolean::shortened;
 use pudica_lab::store::{Owner, read_json, write_json};
 use pudica_lab::{Event, Observer, Unit};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,8 +18,46 @@ use std::time::Duration;
 /// After so many starts without progress a part is left alone, until somebody submits it again.
 const MOST_STARTS: u32 = 3;
 
+/// Of a problem so many characters are kept.
+const LONGEST_PROBLEM: usize = 1000;
+
 /// How long a task waits for Slurm to end it.
 const WAIT_FOR_THE_END: Duration = Duration::from_secs(30);
+
+/// What is kept of a part that has made no progress yet, in `DIR/slurm/failures`.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Stuck {
+    /// Which part, as in 3/12.
+    pub part: String,
+    /// So often it was started.
+    pub starts: u32,
+    /// What its last start ended with; nothing while that is at work, or was killed.
+    pub problem: Option<String>,
+    /// The job of its last start.
+    pub job: String,
+}
+
+impl Stuck {
+    fn read(record: &Path) -> Option<Stuck> {
+        read_json(record).ok().flatten() // one that cannot be read says nothing
+    }
+
+    /// Those of a folder whose last start has ended with a problem, or that were started too often, in order.
+    pub fn all(folder: &Path) -> Vec<Stuck> {
+        let entries = std::fs::read_dir(failures(folder)).into_iter().flatten().flatten();
+        let mut all: Vec<Stuck> = entries.filter_map(|entry| Stuck::read(&entry.path())).collect();
+        all.retain(|one| one.problem.is_some() || one.starts >= MOST_STARTS);
+        all.sort_by_key(|one| one.part.split('/').next().and_then(|part| part.parse::<u64>().ok()));
+        all
+    }
+
+    /// What became of it, in words: "3 starts without progress, and left; the last: ...".
+    pub fn words(&self) -> String {
+        let left = if self.starts >= MOST_STARTS { ", and left" } else { ", and requeued" };
+        let last = self.problem.as_ref().map_or(" said nothing (killed?)".into(), |problem| format!(": {problem}"));
+        format!("{} without progress{left}; the last{last}", counted(self.starts as usize, "start"))
+    }
+}
 
 /// A part of a sweep within a Slurm job that may start itself again.
 pub struct Task<'a> {
@@ -33,7 +74,7 @@ impl<'a> Task<'a> {
     pub fn start(folder: &Path, unit: Unit, progress: &'a Progress) -> Result<Task<'a>, Box<dyn Error>> {
         let job = Owner::this().job.ok_or("--requeue is for a process within a Slurm job; leave it out elsewhere")?;
         let record = failures(folder).join(format!("{}-of-{}.json", unit.part, unit.of));
-        let before: u32 = read_json(&record)?.unwrap_or(0);
+        let before = Stuck::read(&record).map_or(0, |stuck| stuck.starts);
         if before >= MOST_STARTS {
             return Err(format!(
                 "part {unit} was started {before} times without any progress and is left; its log says why: {}",
@@ -42,20 +83,27 @@ impl<'a> Task<'a> {
             .into());
         }
         std::fs::create_dir_all(failures(folder))?;
-        write_json(&record, &(before + 1))?; // until it has made progress, this start is one without
+        // Until it has made progress, this start is one without.
+        write_json(&record, &Stuck { part: unit.to_string(), starts: before + 1, problem: None, job: job.clone() })?;
         Ok(Task { progress, job, record, made_progress: AtomicBool::new(false), began: Mutex::default() })
     }
 
-    fn note_progress(&self) {
+    /// It gets on: what was counted is over.
+    pub fn note_progress(&self) {
         if !self.made_progress.swap(true, SeqCst) {
-            let _ = std::fs::remove_file(&self.record); // what it counts is over
+            let _ = std::fs::remove_file(&self.record);
         }
     }
 
     /// What a task that was told to end, or failed, ends with: Slurm is asked for another start, if there is reason to hope, as this one
     /// made progress or was not yet one too many.
     pub fn end(&self, ended: Outcome) -> Outcome {
-        let starts: u32 = read_json(&self.record)?.unwrap_or(0);
+        let stuck = Stuck::read(&self.record);
+        let starts = stuck.as_ref().map_or(0, |stuck| stuck.starts);
+        if let (Some(stuck), Err(problem)) = (stuck, &ended) {
+            let problem = Some(shortened(&problem.to_string(), LONGEST_PROBLEM));
+            let _ = write_json(&self.record, &Stuck { problem, ..stuck }); // the log has it, too
+        }
         if starts >= MOST_STARTS {
             eprintln!("this was start {starts} without any progress: it is left, until somebody submits it again");
             return ended;

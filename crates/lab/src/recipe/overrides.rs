@@ -42,8 +42,12 @@ impl Override {
     /// Applies it to all sweeps of a scale. In each, an axis that is run through or drawn from gets the new values; a
     /// setting derived from a followed run keeps being derived; anything else is set, or becomes a new axis.
     pub fn apply(&self, scale: &mut Scale) -> Result<()> {
-        if let Override::Setting(axis) = self {
-            scale.settings.check_key(&axis.key)?;
+        match self {
+            Override::Setting(axis) => scale.settings.check_key(&axis.key)?,
+            Override::Draws(_) if scale.sweeps.iter().all(|sweep| sweep.random.is_empty()) => {
+                return Err(Error::setting("draws", "nothing is drawn at random at this scale; leave it out"));
+            }
+            Override::Draws(_) => {}
         }
         for sweep in &mut scale.sweeps {
             match self {

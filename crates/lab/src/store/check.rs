@@ -109,6 +109,7 @@ impl Logged {
 
     /// The same without reading all of the file.
     fn read(path: &Path) -> Option<Logged> {
+        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?; // opening a pipe would wait for ever
         let mut file = std::fs::File::open(path).ok()?;
         file.seek(SeekFrom::End(-(Logged::SIZE as i64))).ok()?;
         let mut end = Vec::new();
@@ -269,6 +270,7 @@ impl RunFolder {
     pub(crate) fn weights_damage(&self, files: &Files, look: Weights) -> Result<Option<Damage>> {
         let (noted, path) = (files.weights_bytes, self.weights_path());
         let problem = match std::fs::metadata(&path) {
+            Ok(found) if !found.is_file() => "is not a plain file".into(),
             Ok(found) if found.len() != noted => format!("has {} of its {noted} bytes", found.len()),
             Err(error) if error.kind() == ErrorKind::NotFound && noted > 0 && look == Weights::Needed => {
                 "is missing".into()
@@ -286,7 +288,7 @@ impl RunFolder {
     /// What a disk does not give back is damage; what may not be read is an error.
     fn file(&self, name: &'static str) -> Result<File> {
         let path = self.path().join(name);
-        Ok(match std::fs::read(&path) {
+        Ok(match pudica_boolean::plain::bytes(&path) {
             Ok(bytes) => File::Bytes(bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => File::None,
             Err(error) => File::Damaged(Damage { file: name, problem: unreadable(&path, error)? }),

@@ -53,7 +53,7 @@ fn check_format(path: &Path, format: u32) -> Result<()> {
         1..=FORMAT => Ok(()),
         _ => {
             let problem = format!(
-                "was written in format {format}, this program reads formats 1 to {FORMAT}; choose another --out"
+                "was written in format {format} by another pudica, and this one reads formats 1 to {FORMAT}; use that one"
             );
             Err(Error::Folder { path: path.into(), problem })
         }

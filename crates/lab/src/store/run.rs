@@ -279,6 +279,7 @@ impl RunFolder {
                 Ok(Some(bytes))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if !path.is_file() => Err(Error::damaged(&path, error)), // `--repair` moves it away
             Err(error) => Err(Error::io("read", &path)(error)),
         }
     }

@@ -128,6 +128,11 @@ impl SweepFolder {
         SweepFolder::begin(path, plan, machine, false, notices)
     }
 
+    /// Refuses a folder that [`SweepFolder::announce`] would refuse; nothing is written.
+    pub fn check(path: &Path, plan: &Plan, machine: &Machine) -> Result<()> {
+        old_record(path, plan, machine, &mut Vec::new()).map(|_| ())
+    }
+
     fn begin(
         path: &Path,
         plan: &Plan,
@@ -135,20 +140,7 @@ impl SweepFolder {
         alone: bool,
         notices: &mut Vec<String>,
     ) -> Result<SweepFolder> {
-        let old = match read_record(path) {
-            // Its runs are found by their ids; the record is that of the plan.
-            Err(Error::Damaged { problem, .. }) if machine.repair => {
-                notices.push(format!("sweep.json is damaged ({problem}); it is written anew"));
-                None
-            }
-            old => old?,
-        };
-        if let Some(old) = &old {
-            check_owner(path, old, plan)?;
-        } else if is_of_format_1(path) {
-            let problem = "holds results of an earlier pudica that had no run folders; choose another --out";
-            return Err(Error::Folder { path: path.into(), problem: problem.into() });
-        }
+        let old = old_record(path, plan, machine, notices)?;
         std::fs::create_dir_all(path.join("runs")).map_err(Error::io("create", path))?;
         let is_old = old.as_ref().is_some_and(|old| old.format < FORMAT);
         let lock = if alone || is_old { Some(lock(path)?) } else { None };
@@ -248,6 +240,25 @@ impl SweepFolder {
     }
 }
 
+/// What is recorded in a folder that is to hold the sweep of `plan`; refused if it holds something else.
+fn old_record(path: &Path, plan: &Plan, machine: &Machine, notices: &mut Vec<String>) -> Result<Option<SweepRecord>> {
+    let old = match read_record(path) {
+        // Its runs are found by their ids; the record is that of the plan.
+        Err(Error::Damaged { problem, .. }) if machine.repair => {
+            notices.push(format!("sweep.json is damaged ({problem}); it is written anew"));
+            None
+        }
+        old => old?,
+    };
+    if let Some(old) = &old {
+        check_owner(path, old, plan)?;
+    } else if is_of_format_1(path) {
+        let problem = "holds results of an earlier pudica that had no run folders; choose another --out";
+        return Err(Error::Folder { path: path.into(), problem: problem.into() });
+    }
+    Ok(old)
+}
+
 /// Labels for runs whose record has none.
 fn name_runs(kind: &Kind, record: &SweepRecord, runs: &mut [SweepRun]) {
     let all: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
@@ -274,7 +285,7 @@ fn check_owner(path: &Path, old: &SweepRecord, plan: &Plan) -> Result<()> {
         let what = if foreign == old.runs.len() {
             "other runs".into()
         } else {
-            format!("{foreign} runs that this command lacks")
+            format!("{foreign} run{} that this command lacks", if foreign == 1 { "" } else { "s" })
         };
         if old.command == plan.command() && old.recipe_text == plan.recipe.text {
             return refuse(format!(
@@ -301,6 +312,9 @@ fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
         format: u32,
     }
     let file = path.join("sweep.json");
+    if path.exists() && !path.is_dir() {
+        return Err(Error::Folder { path: path.into(), problem: "is not a folder".into() });
+    }
     // The version is read on its own first: a record of a later version may have other fields.
     if let Some(Version { format }) = read_json(&file)? {
         check_format(path, format)?;
@@ -311,7 +325,19 @@ fn read_record(path: &Path) -> Result<Option<SweepRecord>> {
     {
         record.figures = Kind::find(&record.kind)?.figures.into();
     }
+    if let Some(problem) = record.as_ref().and_then(|record| wrong_runs(&record.runs)) {
+        return Err(Error::damaged(&file, problem));
+    }
     Ok(record)
+}
+
+/// What is wrong with the runs that a record names, if anything: each is the name of a folder, and there once.
+fn wrong_runs(runs: &[RunRecord]) -> Option<String> {
+    let mut seen = HashSet::new();
+    let is_name = |id: &str| !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let wrong = runs.iter().find(|run| !is_name(&run.id) || !seen.insert(run.id.as_str()))?;
+    let id = pudica_boolean::shortened(&wrong.id, 80);
+    Some(if is_name(&wrong.id) { format!("it names run {id} twice") } else { format!("'{id}' is no id of a run") })
 }
 
 /// Holds a folder against other processes while the file lives.

@@ -85,6 +85,25 @@ impl AboutInputs {
     }
 }
 
+/// Refuses inputs of a kind that a model does not take.
+pub(crate) fn refuse_unfit(source: &str, kind: InputKind, takes: &Takes, model: &str) -> MeasureResult<()> {
+    let fits = match takes {
+        Takes::Images { .. } => kind == InputKind::Images,
+        Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
+        Takes::Tokens { .. } if kind == InputKind::Texts => {
+            return Err(MeasureError::Other(format!(
+                "{source}: these inputs are texts, but {model} takes tokens: what makes one of the other is missing (tokenizer.json in \
+                 the model's folder; for a run of pudica's own, bpe in the folder that --data names)"
+            )));
+        }
+        // A model that makes tokens itself may take them, too.
+        Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
+        Takes::Anything => true,
+    };
+    let problem = || format!("{source}: these inputs are {}, but {model} takes {takes}", kind.name());
+    if fits { Ok(()) } else { Err(MeasureError::Other(problem())) }
+}
+
 /// One input and its class, where it has one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labelled {
@@ -147,25 +166,7 @@ impl InputSet {
     /// Refuses what the model does not take.
     fn checked(opened: Opened, request: &InputsRequest, takes: &Takes) -> MeasureResult<Self> {
         let kind = opened.kind;
-        let fits = match takes {
-            Takes::Images { .. } => kind == InputKind::Images,
-            Takes::Rows { .. } => matches!(kind, InputKind::Numbers | InputKind::Bits),
-            Takes::Tokens { .. } if kind == InputKind::Texts => {
-                let problem = format!(
-                    "{}: these inputs are texts, but the model takes tokens: what makes one of the other is missing (tokenizer.json in \
-                     the model's folder; for a run of pudica's own, bpe in the folder that --data names)",
-                    request.source
-                );
-                return Err(MeasureError::Other(problem));
-            }
-            // A model that makes tokens itself may take them, too.
-            Takes::Tokens { .. } | Takes::Texts => !matches!(kind, InputKind::Images | InputKind::Numbers),
-            Takes::Anything => true,
-        };
-        if !fits {
-            let problem = format!("{}: these inputs are {}, but the model takes {takes}", request.source, kind.name());
-            return Err(MeasureError::Other(problem));
-        }
+        refuse_unfit(&request.source, kind, takes, "the model")?;
         let drawn = opened.choice.identity();
         let about = AboutInputs {
             source: request.source.clone(),
@@ -254,14 +255,18 @@ impl InputsRequest {
         let here = PathBuf::from(&self.source);
         let there = self.data.as_ref().map(|data| data.join(&self.source));
         if let Some(found) = [Some(here), there].into_iter().flatten().find(|path| path.exists()) {
-            return Ok(found);
+            // A pipe may never begin, a device never end, and neither could be read again to continue.
+            return match found.is_file() || found.is_dir() {
+                true => Ok(found),
+                false => Err(FileError::new(&found, "is not a plain file").into()),
+            };
         }
         let names: Vec<&str> =
             DATA_SETS.iter().map(|set| set.name).chain(TEXT_SETS.iter().map(|set| set.name)).collect();
         let name = self.source.split(':').next().unwrap_or_default();
         Err(MeasureError::Other(format!(
             "{}: there is no such file or folder{}; inputs are a folder of pictures, a .npy, .npz, .tsv or .csv file, bits:16, or a data set: {}",
-            self.source,
+            if self.source.is_empty() { "--inputs ''" } else { &self.source },
             did_you_mean(name, names.iter().copied()),
             names.join(", ")
         )))

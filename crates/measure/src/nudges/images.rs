@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pudica_data::Stream;
 use pudica_data::corruptions::{Corruption, FrostPictures, corrupt_pixels};
 use pudica_model::{Image, Input};
-use pudica_probe::PatchGrid;
+use pudica_probe::{PatchGrid, ProbeError};
 
 use super::{Edit, Material, Setting, Touch, Touching, boxed};
 use crate::MeasureResult;
@@ -29,7 +29,10 @@ pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touchin
             "" => usual_side(height, width),
             _ => setting.whole("size", height.max(width))?,
         };
-        let grid = PatchGrid::new(shape, side).map_err(|error| setting.refuse(error))?;
+        let grid = PatchGrid::new(shape, side).map_err(|error| match error {
+            ProbeError::Setting { problem, .. } => setting.refuse(format!("size={side}: {problem}")),
+            other => setting.refuse(other),
+        })?;
         let (rows, columns) = grid.shape();
         Ok(boxed(Patches::new(&grid, height * width, change), Sites::Grid { rows, columns }, draws))
     };

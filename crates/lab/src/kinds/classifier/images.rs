@@ -9,7 +9,7 @@ use pudica_data::{Divided, Split, Stream};
 use pudica_nn::classifier::Model;
 use pudica_nn::vision::{ImageBatch, ImageShape, VisionConfig};
 use pudica_probe::classifier::{Attack, Norm, accuracy_under_attack, evaluate, image_sensitivity};
-use pudica_probe::{Budget, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, Profile};
+use pudica_probe::{Budget, InputKind, Nudge, NudgeName, PatchGrid, PatchNoise, PatchReplacement, ProbeError, Profile};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -142,9 +142,13 @@ impl ImageDataset {
         }
     }
 
-    fn grid(&self, side: usize) -> Result<PatchGrid> {
+    /// `setting` is the one that has the patches' side.
+    fn grid(&self, setting: &str, side: usize) -> Result<PatchGrid> {
         let shape = self.train.images.shape();
-        Ok(PatchGrid::new([shape.channels, shape.height, shape.width], side)?)
+        PatchGrid::new([shape.channels, shape.height, shape.width], side).map_err(|error| match error {
+            ProbeError::Setting { problem, .. } => Error::setting(setting, problem),
+            other => other.into(),
+        })
     }
 
     /// The rows touched, and where they are from.
@@ -230,10 +234,10 @@ impl Dataset for ImageDataset {
     fn check(&self, config: &ClassifierConfig) -> Result<()> {
         self.network(config)?;
         if config.measure.nudge != NudgeName::None {
-            self.grid(config.measure.patch)?;
+            self.grid("measure.patch", config.measure.patch)?;
         }
         if config.intervene.regularise > 0.0 {
-            self.grid(config.intervene.regularise_patch)?;
+            self.grid("intervene.regularise_patch", config.intervene.regularise_patch)?;
         }
         // One image of each corruption shows whether it can be made.
         for corruption in config.measure.corruptions()? {
@@ -284,7 +288,7 @@ impl Dataset for ImageDataset {
         let beside = match config.intervene.regularise > 0.0 {
             false => None,
             true => {
-                let grid = self.grid(config.intervene.regularise_patch)?;
+                let grid = self.grid("intervene.regularise_patch", config.intervene.regularise_patch)?;
                 let nudge = PatchNoise { grid, variance: config.intervene.regularise_variance };
                 let mut noise = Stream::new(config.seed, "regularise", step);
                 let touched = input.values.chunks_exact(pixels).flat_map(|image| {
@@ -298,7 +302,7 @@ impl Dataset for ImageDataset {
     }
 
     fn touches(&self, config: &ClassifierConfig) -> f64 {
-        let patches = self.grid(config.measure.patch).map_or(0, |grid| grid.count());
+        let patches = self.grid("measure.patch", config.measure.patch).map_or(0, |grid| grid.count());
         (patches * config.measure.draws) as f64
     }
 
@@ -308,7 +312,7 @@ impl Dataset for ImageDataset {
         config: &ClassifierConfig,
         progress: &Progress,
     ) -> Result<Profile> {
-        let grid = self.grid(config.measure.patch)?;
+        let grid = self.grid("measure.patch", config.measure.patch)?;
         let nudge: &dyn Nudge<Vec<f32>> = match config.measure.nudge {
             NudgeName::Noise => &PatchNoise { grid, variance: config.measure.variance },
             // Uniformly random pixels, between black and white.
