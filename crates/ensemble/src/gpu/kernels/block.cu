@@ -83,8 +83,8 @@ __device__ __forceinline__ Block block_of(float* vectors, float* room, u32 first
     return b;
 }
 
-// x: xhat -> the input of the second norm, times b.power. Where hidden is given, what the ReLU leaves is stored there. Half of the hidden
-// numbers at a time, which takes fewer registers.
+// x: xhat -> the input of the second norm, times b.power. KEEP: what the ReLU leaves is stored in `hidden`. Half of the hidden numbers at a
+// time, which takes fewer registers.
 template <bool KEEP>
 __device__ __forceinline__ void feed_forward(float (*x)[4], const Block& b, float* hidden, u32 begin, u32 rows, int lane) {
     u32 a[8][PARTS][4];

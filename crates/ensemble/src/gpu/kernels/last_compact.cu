@@ -4,7 +4,7 @@
 
 #define COMPACT_WARPS 8
 
-// A lane's columns of its two rows as left factors, from an array of halves; `rows` apart by `stride` rows. Rows beyond the last are the last.
+// A lane's columns of its two rows as left factors, from an array of halves of which every `stride`-th row is read. Rows beyond the last are the last.
 __device__ __forceinline__ void compact_load(u32 (*a)[1][4], const unsigned short* in, u64 stride, u32 first, u32 rows, int lane) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
