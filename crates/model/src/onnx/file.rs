@@ -354,7 +354,9 @@ fn check_made(graph: &GraphProto, order: &[&NodeProto]) -> Result<(), String> {
         if let Some(made) = made {
             if made > most {
                 let node = node_name(node);
-                return Err(format!("{node} would make {made} numbers, which is too many for a file that holds {held}"));
+                return Err(format!(
+                    "{node} would make {made} numbers, which is too many for a file that holds {held}"
+                ));
             }
             sizes.insert(name, made);
         }
