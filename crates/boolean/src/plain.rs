@@ -25,6 +25,18 @@ pub fn written_text(path: &Path) -> io::Result<String> {
 }
 
 fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    // On NFS a file that another machine has replaced is stale while it is read; opened again, it is the new one.
+    let mut tries = 3;
+    loop {
+        tries -= 1;
+        match read_once(path, most) {
+            Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries > 0 => {}
+            read => return read,
+        }
+    }
+}
+
+fn read_once(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // Before it is opened: opening a pipe waits for somebody to write into it.
     let about = std::fs::metadata(path)?;
     if !about.is_file() {

@@ -218,7 +218,14 @@ impl What {
             ..pudica_lab::Machine::default()
         };
         machine.check(recipe.kind.name, &recipe.kind.abilities)?;
-        Ok((Plan::new(&recipe, &request)?, machine))
+        // Where a GPU is meant by --gpus alone, that is what has to go.
+        let says_gpus =
+            on_gpu && request.flags.iter().any(|(flag, _)| flag == "--device cuda") && !self.machine.names_a_device();
+        let plan = Plan::new(&recipe, &request).map_err(|error| match error.to_string() {
+            text if says_gpus && text.contains("compute.device") => format!("{text}; leave --gpus out").into(),
+            _ => Box::<dyn Error>::from(error),
+        })?;
+        Ok((plan, machine))
     }
 }
 

@@ -36,6 +36,11 @@ enum Dtype {
 }
 
 impl Machine {
+    /// Whether the user has named a device.
+    pub fn names_a_device(&self) -> bool {
+        self.device.is_some()
+    }
+
     /// The flags that change something against these settings: each as typed, and as an override.
     /// `on_gpu`: the device is a GPU where nobody names another.
     pub fn flags(&self, settings: &Settings, on_gpu: bool) -> Result<Vec<(String, String)>, String> {

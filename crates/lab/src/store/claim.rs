@@ -253,7 +253,8 @@ impl Drop for Claim {
 fn read(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // Stale: a client of NFS remembers the name, and the file behind it is removed.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::StaleNetworkFileHandle) => Ok(None),
         Err(error) => Err(Error::io("read", path)(error)),
     }
 }
