@@ -185,7 +185,7 @@ impl Net<'_> {
     fn first_layer_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, ff, .. } = *self.dims;
         let factors = d * self.dims.value_columns().1 + 2 * ff * d;
-        // BLOCK_FLOATS, one more, and the table: LINE in first_layer.cu.
+        // BLOCK_FLOATS in block.cu, room for one more, and the table: LINE in weights.cu.
         let floats = ff + 2 * d + 4 + 2 * n * 68 * heads;
         if self.dims.is_tiled() { self.cuda.tensor_memory(factors, floats) } else { None }
     }
