@@ -35,23 +35,27 @@ def compiled(nvrtc, source, options):
 
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
-    plain, narrow, tensor, compact, hopper = (programs(f"{kind}PROGRAMS") for kind in ("", "NARROW_", "TENSOR_", "COMPACT_", "HOPPER_"))
-    counted = [len(kind) for kind in (plain, narrow, tensor, compact, hopper)]
-    assert counted == [5, 1, 4, 2, 1], "programs.rs is not read as it is written"
+    kinds = ("", "NARROW_", "TENSOR_", "COMPACT_", "HOPPER_", "SCRATCHPAD_")
+    plain, narrow, tensor, compact, hopper, scratchpad = (programs(f"{kind}PROGRAMS") for kind in kinds)
+    counted = [len(kind) for kind in (plain, narrow, tensor, compact, hopper, scratchpad)]
+    assert counted == [5, 1, 4, 2, 1, 5], "programs.rs is not read as it is written"
     # d, heads, ff, concat, number type, halves per factor where tensor cores are used
     shapes = [(128, 2, 128, 1, "float", 2), (128, 2, 128, 1, "float", 1), (128, 1, 128, 1, "float", 1), (128, 4, 128, 1, "float", 1),
               (128, 2, 128, 1, "double", 0),
-              (4, 2, 4, 0, "float", 2), (32, 4, 64, 1, "float", 1)]
+              (4, 2, 4, 0, "float", 2), (32, 4, 64, 1, "float", 1),
+              (32, 2, 32, 1, "float", 1), (32, 2, 32, 0, "float", 1)]  # the last two are the scratchpad's
     failed = 0
     for d, heads, ff, concat, number, parts in shapes:
         on_tensor_cores = parts > 0 and d == 128 and ff == 128
+        is_scratchpad = (d, heads, ff) == (32, 2, 32)
         # Hopper has products of its own.
-        for architecture in ("80", "90a") if on_tensor_cores else ("90",):
+        for architecture in ("80", "90a") if on_tensor_cores or is_scratchpad else ("90",):
             options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", f"-DD={d}", f"-DHEADS={heads}", f"-DFF={ff}",
                        f"-DCONCAT={concat}", f"-DNUMBER={number}"] + ([f"-DPARTS={parts}"] if parts else [])
             asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])
             asked += compact if on_tensor_cores and parts == 1 and heads <= 2 else []
             asked += hopper if on_tensor_cores and architecture == "90a" and heads == 2 else []
+            asked += scratchpad if is_scratchpad else []
             problems = [problem for program in asked if (problem := compiled(nvrtc, program, options)) is not None]
             print(f"sm_{architecture}, d = {d}, ff = {ff}, {number}, {parts} halves: {len(asked)} programs", *problems or ["compile"])
             failed += len(problems)

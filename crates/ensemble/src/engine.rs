@@ -127,4 +127,10 @@ pub trait Engine: Send {
 
     /// The LayerNorms' factors, one summary a replica.
     fn norms(&mut self, strings: Strings) -> Result<Vec<NormSummary>, EnsembleError>;
+
+    /// The outputs `[replica][row * outputs]` of scratchpads that read what they wrote themselves, each cut at 1/2. Nothing where the engine does
+    /// not compute them; [`pudica_nn::Network::decode`] does.
+    fn decode(&mut self, _strings: Strings) -> Result<Option<Vec<Vec<f32>>>, EnsembleError> {
+        Ok(None)
+    }
 }

@@ -67,9 +67,8 @@ pub(crate) fn measured(strings: Strings, replica: usize, task: &Task, seed: u64)
     Ok(task.label(own.clone())?)
 }
 
-/// Whether replicas can be measured on these strings.
-pub(crate) fn check_strings(strings: Strings, shape: &Shape, replicas: usize) -> Result<(), EnsembleError> {
-    let n = shape.encoder.n;
+/// Whether replicas that read n bits can be measured on these strings.
+pub(crate) fn check_strings(strings: Strings, n: usize, replicas: usize) -> Result<(), EnsembleError> {
     check_bits(strings, replicas, |found| match found == n {
         true => Ok(()),
         false => Err(NnError::Batch(format!("the network reads strings of {n} bits, these have {found}"))),

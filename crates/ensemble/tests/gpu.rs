@@ -406,10 +406,11 @@ fn measures_agree_to(precision: Precision, [outputs, errors, factors]: [f64; 3])
     }
 }
 
-/// Factors with 10 bits of mantissa: outputs and gradients are off by about as much, whichever kernels compute them.
+/// Factors with 10 bits of mantissa: outputs and gradients are off by about as much, whichever kernels compute them; those of PARITY by more,
+/// whose strings' gradients almost cancel (1.05e-2 at n = 31, where the same kernels in f32 are within 1e-5).
 #[test]
 fn tensor_cores_in_tf32_agree_up_to_its_rounding() {
-    tensor_cores_agree_to(Precision::Tf32, Start::Moved, [5e-3, 5e-3, 1e-2]);
+    tensor_cores_agree_to(Precision::Tf32, Start::Moved, [5e-3, 5e-3, 2e-2]);
 }
 
 /// Factors of two halves each, which have f32's digits.

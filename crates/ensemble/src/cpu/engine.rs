@@ -140,7 +140,7 @@ impl<T: Real> Cpu<T> {
         strings: Strings,
         measure: impl Fn(&Replica, &Batch) -> R + Send + Sync,
     ) -> Result<Vec<R>, EnsembleError> {
-        check_strings(strings, &self.shape, self.replicas.len())?;
+        check_strings(strings, self.shape.encoder.n, self.replicas.len())?;
         let one = |(index, replica): (usize, &Replica)| {
             Ok(measure(replica, &measured(strings, index, &replica.task, replica.seed)?))
         };

@@ -3,8 +3,8 @@
 mod attention;
 
 use super::buffers::{Activations, Gradients};
-use super::cuda::{Grid, Matrix};
-use super::forward::{Extent, Inputs, Net, THREADS, int, long, pointer, tile_blocks};
+use super::cuda::{Grid, Matrix, THREADS};
+use super::forward::{Extent, Inputs, Net, int, long, pointer, tile_blocks};
 use super::shape::{Dims, LayerPlaces};
 use crate::EnsembleError;
 

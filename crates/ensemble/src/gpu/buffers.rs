@@ -12,7 +12,8 @@ pub(super) enum Allocator<'a> {
 }
 
 impl Allocator<'_> {
-    fn floats(&mut self, length: usize) -> Result<Floats, EnsembleError> {
+    /// So many.
+    pub(super) fn floats(&mut self, length: usize) -> Result<Floats, EnsembleError> {
         match self {
             Self::Real(cuda) => Ok(Floats(Some(cuda.numbers(length)?))),
             Self::Counting(precision, bytes) => {

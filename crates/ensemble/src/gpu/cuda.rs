@@ -16,7 +16,8 @@ use cudarc::driver::{
 use cudarc::nvrtc;
 
 use super::programs::{
-    COMPACT_PROGRAMS, HOPPER_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, TENSOR_PROGRAMS, compile,
+    COMPACT_PROGRAMS, HOPPER_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, SCRATCHPAD_PROGRAMS, TENSOR_PROGRAMS,
+    compile,
 };
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
@@ -55,6 +56,8 @@ pub(super) struct Cuda {
     precision: Precision,
     /// Nothing where the kernels on tensor cores are not for this GPU, shape and precision.
     tensor_kernels: Option<TensorKernels>,
+    /// Bytes of shared memory that a block may have.
+    most_shared: usize,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
@@ -66,15 +69,13 @@ pub(super) struct Cuda {
 struct TensorKernels {
     /// Halves that stand for a number: PARTS in tensor.cu.
     parts: usize,
-    /// Bytes of shared memory that a block may have.
-    most_shared: usize,
     /// Whether those of last_compact.cu are among them, and mixing_backward.
     compact: bool,
     hopper: bool,
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const TENSOR_KERNELS: [(&str, i32); 9] = [
+const LARGE_KERNELS: [(&str, i32); 11] = [
     ("attend_last_backward", 0),
     ("prepare", 1024),
     ("mixing_backward", 1024),
@@ -84,6 +85,8 @@ const TENSOR_KERNELS: [(&str, i32); 9] = [
     ("feed_forward_backward", 0),
     ("compact_queries", 4096),
     ("compact_top", 4096),
+    ("attend_rows", 0),
+    ("attend_rows_backward", 0),
 ];
 
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.
@@ -125,21 +128,22 @@ pub(super) fn free_memory() -> Result<usize, EnsembleError> {
 }
 
 impl Cuda {
-    /// The GPU with kernels for this shape: compiled once in a process for each shape but its length.
-    pub(super) fn open(dims: &Dims, precision: Precision) -> Result<Arc<Mutex<Self>>, EnsembleError> {
-        type Known = Mutex<HashMap<(usize, usize, usize, bool, Precision), Arc<Mutex<Cuda>>>>;
+    /// The GPU with kernels for this shape, and for scratchpads if that is what it is of: compiled once in a process for each shape but its
+    /// length.
+    pub(super) fn open(dims: &Dims, precision: Precision, scratchpad: bool) -> Result<Arc<Mutex<Self>>, EnsembleError> {
+        type Known = Mutex<HashMap<(usize, usize, usize, [bool; 2], Precision), Arc<Mutex<Cuda>>>>;
         static KNOWN: OnceLock<Known> = OnceLock::new();
         let mut known = KNOWN.get_or_init(Known::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let key = (dims.d, dims.heads, dims.ff, dims.concat, precision);
+        let key = (dims.d, dims.heads, dims.ff, [dims.concat, scratchpad], precision);
         if let Some(cuda) = known.get(&key) {
             return Ok(cuda.clone());
         }
-        let cuda = Arc::new(Mutex::new(Self::new(dims, precision)?));
+        let cuda = Arc::new(Mutex::new(Self::new(dims, precision, scratchpad)?));
         known.insert(key, cuda.clone());
         Ok(cuda)
     }
 
-    fn new(dims: &Dims, precision: Precision) -> Result<Self, EnsembleError> {
+    fn new(dims: &Dims, precision: Precision, scratchpad: bool) -> Result<Self, EnsembleError> {
         let context = context()?;
         let (major, minor) = context.compute_capability().map_err(failed)?;
         // With Hopper's own instructions, which wgmma is one of.
@@ -163,6 +167,12 @@ impl Cuda {
         programs.extend(COMPACT_PROGRAMS.iter().filter(|_| compact));
         let hopper = on_tensor_cores && own == "a" && heads == 2;
         programs.extend(HOPPER_PROGRAMS.iter().filter(|_| hopper));
+        if scratchpad && major < 8 {
+            return Err(unusable(format!(
+                "scratchpads need compute capability 8.0, and the GPU has {major}.{minor}; use --device cpu"
+            )));
+        }
+        programs.extend(SCRATCHPAD_PROGRAMS.iter().filter(|_| scratchpad));
         let compiled = compile(&programs, &options)
             .map_err(|problem| unusable(format!("its kernels do not compile: {problem}")))?;
         let mut kernels = HashMap::new();
@@ -172,19 +182,16 @@ impl Cuda {
                 kernels.insert(*name, module.load_function(name).map_err(failed)?);
             }
         }
-        let mut tensor_kernels = None;
-        if on_tensor_cores {
-            let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-            let most = context.attribute(most).map_err(failed)?;
-            // Kernels that have some of their own get what is left.
-            for (name, own) in TENSOR_KERNELS {
-                if let Some(kernel) = kernels.get(name) {
-                    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                    kernel.set_attribute(attribute, most - own).map_err(failed)?;
-                }
+        let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let most = context.attribute(most).map_err(failed)?;
+        // Kernels that have some of their own get what is left.
+        for (name, own) in LARGE_KERNELS {
+            if let Some(kernel) = kernels.get(name) {
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                kernel.set_attribute(attribute, most - own).map_err(failed)?;
             }
-            tensor_kernels = halves.map(|parts| TensorKernels { parts, most_shared: most as usize, compact, hopper });
         }
+        let tensor_kernels = halves.filter(|_| on_tensor_cores).map(|parts| TensorKernels { parts, compact, hopper });
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
         unsafe { context.disable_event_tracking() };
@@ -198,15 +205,32 @@ impl Cuda {
         }
         let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
         let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
-        Ok(Self { stream, blas, _workspace: workspace, kernels, precision, tensor_kernels, name, flops, bytes })
+        let most_shared = most as usize;
+        Ok(Self {
+            stream,
+            blas,
+            _workspace: workspace,
+            kernels,
+            precision,
+            tensor_kernels,
+            most_shared,
+            name,
+            flops,
+            bytes,
+        })
     }
 
     /// The shared memory of a block of a kernel on tensor cores that keeps this many factors and floats there; nothing where there is no
     /// such kernel or it cannot have as much.
     pub(super) fn tensor_memory(&self, factors: usize, floats: usize) -> Option<u32> {
-        let TensorKernels { parts, most_shared, .. } = self.tensor_kernels?;
+        let TensorKernels { parts, .. } = self.tensor_kernels?;
         let bytes = 2 * parts * factors + size_of::<f32>() * floats;
-        (bytes <= most_shared).then_some(bytes as u32)
+        (bytes <= self.most_shared).then_some(bytes as u32)
+    }
+
+    /// Bytes of shared memory that a block may have.
+    pub(super) fn most_shared(&self) -> usize {
+        self.most_shared
     }
 
     /// Whether the kernels of last_compact.cu can be used.
@@ -501,6 +525,17 @@ pub(super) struct Grid {
     pub(super) shared: u32,
     /// Numbers read and written in the large arrays, for the record.
     pub(super) numbers: f64,
+}
+
+/// Threads of a block, where a kernel does not say otherwise.
+pub(super) const THREADS: usize = 256;
+
+impl Grid {
+    /// A thread for each of `size` elements of each replica, which are read and written so many times.
+    pub(super) fn elements(size: usize, replicas: usize, passes: f64) -> Self {
+        let blocks = (size.div_ceil(THREADS) as u32, replicas as u32, 1);
+        Self { blocks, threads: THREADS as u32, shared: 0, numbers: passes * (size * replicas) as f64 }
+    }
 }
 
 /// A row-major matrix in GPU memory, one of several at equal distances.

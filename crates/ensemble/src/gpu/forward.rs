@@ -4,11 +4,9 @@ mod attention;
 mod compact;
 
 use super::buffers::{Activations, Images};
-use super::cuda::{Arg, Cuda, Grid, Matrix, Product};
+use super::cuda::{Arg, Cuda, Grid, Matrix, Product, THREADS};
 use super::shape::{Dims, LayerPlaces, Places};
 use crate::EnsembleError;
-
-pub(super) const THREADS: usize = 256;
 
 /// Rows that a block of feed_forward_backward does at a time: TILE in tensor.cu.
 const TILE: usize = 128;
@@ -505,7 +503,6 @@ impl Net<'_> {
 
     /// A thread for each of `size` elements.
     pub(super) fn elements(&self, size: usize, replicas: usize, passes: f64) -> Grid {
-        let blocks = (size.div_ceil(THREADS) as u32, replicas as u32, 1);
-        Grid { blocks, threads: THREADS as u32, shared: 0, numbers: passes * (size * replicas) as f64 }
+        Grid::elements(size, replicas, passes)
     }
 }

@@ -6,34 +6,35 @@ use std::time::Instant;
 use pudica_data::Bits;
 use rayon::prelude::*;
 
-use super::buffers::{Activations, Allocator};
-use super::cuda::{Arg, Cuda, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
+use super::cuda::{Arg, Cuda, Grid, Matrix, Memory, Numbers, Product, free_memory, number_bytes};
 use super::engine::{Gpu, lock};
-use super::forward::{Inputs, Net, int, long, pointer};
+use super::forward::{Inputs, int, long, pointer};
+use super::networks::{Networks, Size, Sizes};
 use super::shape::Dims;
 use super::strings::{draw_bits, keys};
 use crate::{EnsembleError, Noise, NoisyResponse, NormSummary, Precision, Strings};
-
-/// Networks that fill the GPU: noise draws are taken together up to this many.
-const ENOUGH_REPLICAS: usize = 192;
 
 /// Strings that a prediction computes at once.
 const PIECE: usize = 1024;
 
 /// What measuring keeps between two calls.
-#[derive(Default)]
-pub(super) struct Measuring {
-    room: Option<Room>,
+pub(super) struct Measuring<A> {
+    room: Option<Room<A>>,
     /// Keys of the members' streams by purpose [R, 8], and those of noise [draws * R, 8].
     keys: HashMap<String, Memory<u32>>,
     noisy: Option<Memory<f32>>,
 }
 
-/// Memory for `replicas` networks on `strings` strings each.
-struct Room {
-    replicas: usize,
-    strings: usize,
-    activations: Activations,
+impl<A> Default for Measuring<A> {
+    fn default() -> Self {
+        Self { room: None, keys: HashMap::new(), noisy: None }
+    }
+}
+
+/// Memory for so many networks on so many strings each.
+struct Room<A> {
+    size: Size,
+    activations: A,
     /// [R, strings, n] at most.
     bits: Memory<u8>,
     labels: Memory<f32>,
@@ -50,7 +51,7 @@ struct Loaded {
     sets: usize,
 }
 
-impl Gpu {
+impl<N: Networks> Gpu<N> {
     pub(super) fn measure_outputs(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
         self.check(strings)?;
         let pieces: Vec<Vec<Bits>> = match strings {
@@ -70,13 +71,36 @@ impl Gpu {
     }
 
     fn piece_outputs(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {
-        let replicas = self.members.len();
         let loaded = self.pass(strings, 1)?;
+        self.outputs(loaded)
+    }
+
+    /// The outputs of the last pass.
+    fn outputs(&self, loaded: Loaded) -> Result<Vec<Vec<f32>>, EnsembleError> {
+        let each = loaded.strings * self.networks.sizes().outputs;
         let shared = self.shared();
         let cuda = lock(&shared)?;
-        let Some(outputs) = self.room().activations.outputs.memory() else { return Ok(Vec::new()) };
-        let outputs = cuda.read_rounded(outputs, replicas * loaded.strings)?;
-        Ok(outputs.chunks(loaded.strings).map(<[f32]>::to_vec).collect())
+        let Some(outputs) = self.networks.outputs(&self.room().activations).memory() else { return Ok(Vec::new()) };
+        let outputs = cuda.read_rounded(outputs, self.members.len() * each)?;
+        Ok(outputs.chunks(each).map(<[f32]>::to_vec).collect())
+    }
+
+    /// The outputs of networks that read what they wrote. As long as that is not what they read, another pass: it is right at least one
+    /// position further, since everything up to the first difference was computed from what they wrote.
+    pub(super) fn measure_decoded(&mut self, strings: Strings) -> Result<Option<Vec<Vec<f32>>>, EnsembleError> {
+        self.check(strings)?;
+        let loaded = self.pass(strings, 1)?;
+        let shared = self.shared();
+        let size = Size { replicas: self.members.len(), strings: loaded.strings };
+        loop {
+            let cuda = lock(&shared)?;
+            match self.networks.read_own_outputs(&cuda, &self.room().activations, size)? {
+                None => return Ok(None),
+                Some(true) => self.forward(&cuda, self.trained.parameters.pointer(), size.replicas, loaded)?,
+                Some(false) => break,
+            }
+        }
+        self.outputs(loaded).map(Some)
     }
 
     pub(super) fn measure_scores(&mut self, strings: Strings) -> Result<Vec<(f64, f64)>, EnsembleError> {
@@ -92,16 +116,17 @@ impl Gpu {
         noise: Noise,
     ) -> Result<Vec<Vec<NoisyResponse>>, EnsembleError> {
         self.check(strings)?;
-        let (replicas, total) = (self.members.len(), self.places.total);
-        let at_once = (ENOUGH_REPLICAS / replicas).clamp(1, noise.draws.max(1));
+        let (replicas, total) = (self.members.len(), self.networks.sizes().total);
+        let enough = self.networks.enough_replicas(self.loaded(strings).strings);
+        let at_once = (enough / replicas).clamp(1, noise.draws.max(1));
         let loaded = self.pass(strings, at_once)?;
         let base = self.scores(loaded, replicas)?;
         let shared = self.shared();
         let cuda = lock(&shared)?;
-        self.keep_outputs(&cuda, replicas * loaded.strings)?;
+        self.keep_outputs(&cuda, replicas * loaded.strings * self.networks.sizes().outputs)?;
         let noisy = match self.measuring.noisy.take() {
             Some(noisy) => noisy,
-            None => cuda.zeros(self.room().replicas * total)?,
+            None => cuda.zeros(self.room().size.replicas * total)?,
         };
         // Scores stay on the GPU until all draws are made, so that it never waits.
         let scores = cuda.zeros::<f64>(3 * noise.draws * replicas)?;
@@ -119,19 +144,21 @@ impl Gpu {
         for first in (0..noise.draws).step_by(at_once) {
             let draws = at_once.min(noise.draws - first);
             let chunk = self.measuring.keys[&name].pointer() + (8 * first * replicas * size_of::<u32>()) as u64;
-            let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
-            net.cuda.launch(
+            let quiet = &self.networks.sizes().quiet;
+            cuda.launch(
                 "shake",
-                net.elements(total.div_ceil(16), draws * replicas, 0.0),
+                Grid::elements(total.div_ceil(16), draws * replicas, 0.0),
                 &[
                     pointer(noisy.pointer()),
-                    pointer(self.parameters.pointer()),
+                    pointer(self.trained.parameters.pointer()),
                     pointer(chunk),
                     Arg::Long(noise.index),
                     Arg::Float(noise.rho as f32),
                     long(total),
-                    long(self.places.position),
-                    long(self.places.position + self.places.position_size),
+                    long(quiet[0].start),
+                    long(quiet[0].end),
+                    long(quiet[1].start),
+                    long(quiet[1].end),
                     int(replicas),
                 ],
             )?;
@@ -152,28 +179,26 @@ impl Gpu {
     pub(super) fn measure_norms(&mut self, strings: Strings) -> Result<Vec<NormSummary>, EnsembleError> {
         self.check(strings)?;
         let loaded = self.pass(strings, 1)?;
-        let (replicas, norms, b) = (self.members.len(), self.places.norms.len(), loaded.strings);
+        let names = &self.networks.sizes().norms;
+        let (replicas, norms, b) = (self.members.len(), names.len(), loaded.strings);
         let shared = self.shared();
         let cuda = lock(&shared)?;
-        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
         let plane = replicas * b * norms;
         let out = cuda.zeros::<f32>(4 * plane)?;
-        for (layer, own) in self.room().activations.layers.iter().enumerate() {
-            for (second, variance) in [&own.variance1, &own.variance2].into_iter().enumerate() {
-                net.cuda.launch(
-                    "norm_factors",
-                    net.elements(b, replicas, 0.0),
-                    &[
-                        pointer(out.pointer()),
-                        pointer(variance.at()),
-                        int(replicas),
-                        int(b),
-                        int(self.dims.positions(layer)),
-                        int(2 * layer + second),
-                        int(norms),
-                    ],
-                )?;
-            }
+        for (norm, (variance, positions)) in self.networks.variances(&self.room().activations).into_iter().enumerate() {
+            cuda.launch(
+                "norm_factors",
+                Grid::elements(b, replicas, 0.0),
+                &[
+                    pointer(out.pointer()),
+                    pointer(variance.at()),
+                    int(replicas),
+                    int(b),
+                    int(positions),
+                    int(norm),
+                    int(norms),
+                ],
+            )?;
         }
         let all = cuda.read(&out, 0, 4 * plane)?;
         let own = |kind: usize, replica: usize| {
@@ -182,7 +207,7 @@ impl Gpu {
         };
         Ok((0..replicas)
             .map(|replica| NormSummary {
-                names: self.places.norms.clone(),
+                names: names.clone(),
                 unbiased_max: own(0, replica),
                 unbiased_mean: own(1, replica),
                 theory_max: own(2, replica),
@@ -191,21 +216,34 @@ impl Gpu {
             .collect())
     }
 
+    /// Whether all strings of n bits are so few.
+    fn is_cube(&self, rows: usize) -> bool {
+        let n = self.networks.sizes().n;
+        n <= 24 && 1usize << n <= rows
+    }
+
+    /// How these strings will lie in GPU memory.
+    fn loaded(&self, strings: Strings) -> Loaded {
+        let replicas = self.members.len();
+        match strings {
+            Strings::Fresh { rows, .. } if self.is_cube(rows) => {
+                Loaded { strings: 1 << self.networks.sizes().n, sets: 1 }
+            }
+            Strings::Fresh { rows, .. } => Loaded { strings: rows, sets: replicas },
+            Strings::Shared(bits) => Loaded { strings: bits.rows(), sets: 1 },
+            Strings::Each(all) => Loaded { strings: all[0].rows(), sets: replicas },
+        }
+    }
+
     /// Load strings with their labels and put them through the members, with room for `draws` noisy copies of them.
     fn pass(&mut self, strings: Strings, draws: usize) -> Result<Loaded, EnsembleError> {
         let shared = self.shared();
         let cuda = lock(&shared)?;
-        let (replicas, n) = (self.members.len(), self.dims.n);
-        let cube = |rows: usize| n <= 24 && 1usize << n <= rows;
-        let loaded = match strings {
-            Strings::Fresh { rows, .. } if cube(rows) => Loaded { strings: 1 << n, sets: 1 },
-            Strings::Fresh { rows, .. } => Loaded { strings: rows, sets: replicas },
-            Strings::Shared(bits) => Loaded { strings: bits.rows(), sets: 1 },
-            Strings::Each(all) => Loaded { strings: all[0].rows(), sets: replicas },
-        };
-        self.make_room(&cuda, replicas * draws, loaded.strings)?;
+        let (replicas, n) = (self.members.len(), self.networks.sizes().n);
+        let loaded = self.loaded(strings);
+        self.make_room(&cuda, Size { replicas: replicas * draws, strings: loaded.strings })?;
         match strings {
-            Strings::Fresh { rows, .. } if cube(rows) => {
+            Strings::Fresh { rows, .. } if self.is_cube(rows) => {
                 let bits = Bits::cube(n)?;
                 cuda.write(&mut self.room_mut().bits, bits.data())?;
             }
@@ -215,9 +253,8 @@ impl Gpu {
                     self.measuring.forget_old_keys();
                     self.measuring.keys.insert(purpose.to_string(), keys);
                 }
-                let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
                 let (bits, keys) = (&self.room().bits, &self.measuring.keys[purpose]);
-                draw_bits(&net, bits, keys, Err(index), (replicas, rows * n))?;
+                draw_bits(&cuda, bits, keys, Err(index), (replicas, rows * n))?;
             }
             Strings::Shared(bits) => cuda.write(&mut self.room_mut().bits, bits.data())?,
             Strings::Each(all) => {
@@ -225,22 +262,19 @@ impl Gpu {
                 cuda.write(&mut self.room_mut().bits, &bits)?;
             }
         }
-        let net = Net { cuda: &cuda, dims: &self.dims, places: &self.places };
-        let room = self.room();
-        self.labels.put(&net, &room.labels, &room.bits, (replicas, loaded.strings, loaded.sets))?;
-        self.forward(&cuda, self.parameters.pointer(), replicas, loaded)?;
+        let Room { activations, labels, bits, .. } = self.room();
+        let size = Size { replicas, strings: loaded.strings };
+        self.networks.label(&cuda, activations, (labels, bits), size, loaded.sets)?;
+        self.forward(&cuda, self.trained.parameters.pointer(), replicas, loaded)?;
         Ok(loaded)
     }
 
     /// Put the strings loaded through networks of these parameters [replicas, P], kept as f32.
-    fn forward(&mut self, cuda: &Cuda, kept: u64, replicas: usize, loaded: Loaded) -> Result<(), EnsembleError> {
-        let room = self.room_mut();
-        (room.activations.replicas, room.activations.strings) = (replicas, loaded.strings);
-        let net = Net { cuda, dims: &self.dims, places: &self.places };
-        let room = self.room();
-        let parameters = net.widened(kept, &room.activations)?;
+    fn forward(&mut self, cuda: &Cuda, parameters: u64, replicas: usize, loaded: Loaded) -> Result<(), EnsembleError> {
+        let size = Size { replicas, strings: loaded.strings };
+        let room = self.measuring.room.as_mut().expect("a pass makes room first");
         let inputs = Inputs { parameters, bits: room.bits.pointer(), sets: loaded.sets };
-        net.forward(&inputs, &room.activations, false)
+        self.networks.forward(cuda, &inputs, &mut room.activations, size)
     }
 
     /// Error and accuracy of the outputs just computed.
@@ -261,35 +295,34 @@ impl Gpu {
         replicas: usize,
         against_kept: bool,
     ) -> Result<(), EnsembleError> {
-        let net = Net { cuda, dims: &self.dims, places: &self.places };
         let room = self.room();
-        let mut grid = net.elements(1, replicas, 0.0);
+        let mut grid = Grid::elements(1, replicas, 0.0);
         grid.blocks.0 = 1;
-        net.cuda.launch(
+        cuda.launch(
             "score",
             grid,
             &[
                 pointer(place),
-                pointer(room.activations.outputs.at()),
+                pointer(self.networks.outputs(&room.activations).at()),
                 pointer(room.labels.pointer()),
                 pointer(if against_kept { room.base.pointer() } else { 0 }),
-                int(loaded.strings),
+                int(loaded.strings * self.networks.sizes().outputs),
                 int(self.members.len()),
             ],
         )
     }
 
     fn keep_outputs(&self, cuda: &Cuda, length: usize) -> Result<(), EnsembleError> {
-        match self.room().activations.outputs.memory() {
+        match self.networks.outputs(&self.room().activations).memory() {
             Some(outputs) => cuda.copy_numbers(&self.room().base, outputs, length),
             None => Ok(()),
         }
     }
 
-    fn make_room(&mut self, cuda: &Cuda, replicas: usize, strings: usize) -> Result<(), EnsembleError> {
-        if let Some(room) = &self.measuring.room
-            && room.replicas >= replicas
-            && room.strings >= strings
+    fn make_room(&mut self, cuda: &Cuda, size: Size) -> Result<(), EnsembleError> {
+        if let Some(Room { size: there, .. }) = &self.measuring.room
+            && there.replicas >= size.replicas
+            && there.strings >= size.strings
         {
             return Ok(());
         }
@@ -297,30 +330,29 @@ impl Gpu {
         self.measuring.room = None;
         self.measuring.noisy = None;
         cuda.finish()?;
-        let own = self.members.len();
-        let activations = Activations::new(&self.dims, self.places.total, (replicas, strings), Allocator::Real(cuda))?;
+        let (own, strings) = (self.members.len(), size.strings);
+        let Sizes { n, outputs, .. } = *self.networks.sizes();
         self.measuring.room = Some(Room {
-            replicas,
-            strings,
-            activations,
-            bits: cuda.zeros(own * strings * self.dims.n)?,
-            labels: cuda.zeros(own * strings)?,
-            base: cuda.numbers(own * strings)?,
+            size,
+            activations: self.networks.room(cuda, size)?,
+            bits: cuda.zeros(own * strings * n)?,
+            labels: cuda.zeros(own * strings * outputs)?,
+            base: cuda.numbers(own * strings * outputs)?,
             scores: cuda.zeros(3 * own)?,
         });
         Ok(())
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &Room<N::Activations> {
         self.measuring.room.as_ref().expect("a pass makes room first")
     }
 
-    fn room_mut(&mut self) -> &mut Room {
+    fn room_mut(&mut self) -> &mut Room<N::Activations> {
         self.measuring.room.as_mut().expect("a pass makes room first")
     }
 }
 
-impl Measuring {
+impl<A> Measuring<A> {
     /// Purposes that name a step are many; their keys are cheap to make again.
     fn forget_old_keys(&mut self) {
         if self.keys.len() >= 64 {
@@ -342,7 +374,7 @@ pub struct Ceilings {
 pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
     const SIDE: usize = 8192;
     let dims = Dims { n: 1, d: 2, heads: 1, ff: 1, layers: 1, concat: true };
-    let shared = Cuda::open(&dims, precision)?;
+    let shared = Cuda::open(&dims, precision, false)?;
     let cuda = lock(&shared)?;
     let bytes = number_bytes(precision);
     let length = (free_memory()? / (4 * bytes)).clamp(SIDE * SIDE, (2 << 30) / bytes);

@@ -95,6 +95,39 @@ pub(super) static COMPACT_PROGRAMS: &[Program] = &[
     program!(["common", "tensor", "block", "last_compact"], ["compact_queries", "compact_attention", "compact_top"]),
 ];
 
+/// What the scratchpad's encoder-decoder needs beside [`PROGRAMS`].
+pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
+    program!(
+        ["common", "scratchpad", "scratchpad_rows"],
+        [
+            "prefix_parities",
+            "embed_rows",
+            "project_rows",
+            "norm_attended",
+            "norm_fed_forward",
+            "norm_rows",
+            "read_out",
+            "read_own_outputs",
+        ]
+    ),
+    program!(
+        ["common", "scratchpad", "scratchpad_rows_backward"],
+        [
+            "read_out_backward",
+            "note_loss",
+            "norm_rows_backward",
+            "norm_fed_forward_backward",
+            "norm_attended_backward",
+            "project_rows_backward",
+            "embed_rows_backward",
+            "token_gradients",
+        ]
+    ),
+    program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend"], ["attend_rows"]),
+    program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend_backward"], ["attend_rows_backward"]),
+    program!(["common", "scratchpad", "scratchpad_gradients"], ["weight_gradients", "gather_gradients"]),
+];
+
 /// The programs as machine code, each compiled by a thread of its own.
 pub(super) fn compile(programs: &[&Program], options: &[String]) -> Result<Vec<Ptx>, String> {
     thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use pudica_data::{Bits, Stream};
 
-use super::cuda::{Arg, Cuda, Memory};
+use super::cuda::{Arg, Cuda, Grid, Memory};
 use super::forward::{Net, int, long, pointer};
 use crate::{EnsembleError, Member};
 
@@ -81,7 +81,7 @@ impl TrainingStrings {
         let counts = self.counts.as_ref().map_or(0, Memory::pointer);
         let drawn = net.elements(self.rows, replicas, 0.0);
         match self.source {
-            Source::Fresh => draw_bits(net, &self.bits, &self.keys, Ok(step), (replicas, self.rows * n)),
+            Source::Fresh => draw_bits(net.cuda, &self.bits, &self.keys, Ok(step), (replicas, self.rows * n)),
             Source::Cube => {
                 let arguments = [pointer(counts), pointer(self.keys.pointer()), pointer(step), int(self.rows), int(n)];
                 net.cuda.launch("count_cube", drawn, &arguments)
@@ -98,7 +98,7 @@ impl TrainingStrings {
 
 /// bits [R, total] of each replica's stream; its number is at a place in GPU memory, or given.
 pub(super) fn draw_bits(
-    net: &Net,
+    cuda: &Cuda,
     bits: &Memory<u8>,
     keys: &Memory<u32>,
     index: Result<u64, u64>,
@@ -109,7 +109,7 @@ pub(super) fn draw_bits(
         Err(index) => (0, index),
     };
     let arguments = [pointer(bits.pointer()), pointer(keys.pointer()), pointer(place), Arg::Long(index), long(total)];
-    net.cuda.launch("draw_bits", net.elements(total.div_ceil(64), replicas, 0.0), &arguments)
+    cuda.launch("draw_bits", Grid::elements(total.div_ceil(64), replicas, 0.0), &arguments)
 }
 
 /// The members' rules for labels.

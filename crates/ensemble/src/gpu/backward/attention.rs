@@ -1,8 +1,8 @@
 //! Back through the attention of a layer, one function for each way in which it was computed.
 
 use super::super::buffers::{Activations, Floats, Gradients, Images};
-use super::super::cuda::{Arg, Grid, Matrix};
-use super::super::forward::{Extent, Inputs, NARROW_STRINGS, Net, THREADS, int, long, pointer};
+use super::super::cuda::{Arg, Grid, Matrix, THREADS};
+use super::super::forward::{Extent, Inputs, NARROW_STRINGS, Net, int, long, pointer};
 use super::super::shape::{Dims, LayerPlaces};
 use super::{NARROW_LINES, SHARED, STRINGS_A_BLOCK, rows_a_block};
 use crate::EnsembleError;

@@ -149,10 +149,10 @@ extern "C" __global__ void label(float* labels, const u8* bits, const u32* rules
     labels[(u64)r * B + b] = y;
 }
 
-// noisy [draws * R, P] = params [R, P] + rho * N(0, 1), but for the parameters in quiet_start..quiet_end (the positional ones).
+// noisy [draws * R, P] = params [R, P] + rho * N(0, 1), but for the parameters in two ranges (the positional ones).
 // keys [draws * R, 8]. One ChaCha block makes 16 normal numbers by Box and Muller.
 extern "C" __global__ void shake(float* noisy, const float* params, const u32* keys, u64 index, float rho, u64 P, u64 quiet_start,
-                                 u64 quiet_end, int R) {
+                                 u64 quiet_end, u64 also_start, u64 also_end, int R) {
     u64 block = (u64)blockIdx.x * THREADS + threadIdx.x;
     if (block * 16 >= P) return;
     u64 replica = blockIdx.y;
@@ -168,7 +168,8 @@ extern "C" __global__ void shake(float* noisy, const float* params, const u32* k
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             u64 p = block * 16 + k + half;
-            if (p < P) to[p] = from[p] + (p >= quiet_start && p < quiet_end ? 0.f : rho * normal[half]);
+            bool quiet = (p >= quiet_start && p < quiet_end) || (p >= also_start && p < also_end);
+            if (p < P) to[p] = from[p] + (quiet ? 0.f : rho * normal[half]);
         }
     }
 }

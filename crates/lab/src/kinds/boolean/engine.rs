@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 
-use pudica_ensemble::{Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, one_by_one};
-use pudica_nn::Device;
+use pudica_ensemble::{
+    Ceilings, Engine, Member, Precision, Shape, ceilings, cpu, gpu, gpu_replicas, gpu_scratchpad,
+    gpu_scratchpad_replicas, one_by_one,
+};
+use pudica_nn::{Device, EncoderDecoderConfig};
 
 use super::size::check_fits_in;
 use super::training::BooleanTraining;
-use super::{KIND, Rates, RunConfig, architecture, burn_name, fast_encoder};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, fast_encoder, fast_scratchpad};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// Trains and measures networks: the paper's encoders on the fast lane, together; other networks on burn, one at a time.
+/// Trains and measures networks: the paper's encoders on the fast lane, together, and on a GPU in tf32 the paper's scratchpads; other networks
+/// on burn, one at a time.
 #[derive(Clone, Debug)]
 pub struct BooleanExperiment {
     /// At most this many runs in lock-step, instead of as many as suit the device.
@@ -78,22 +82,30 @@ impl BooleanExperiment {
     /// How many runs like this one may train in lock-step.
     pub(super) fn most_together(&self, settings: &Settings) -> Result<usize> {
         let (config, compute) = (settings.read()?, self.compute_of(settings));
-        let fitting = match (shape(&config, &compute), compute.device.as_str()) {
-            (None, _) => return burn_device(&config, &compute).map(|_| 1),
+        let fitting = match lane(&config, &compute) {
+            Lane::Burn => return burn_device(&config, &compute).map(|_| 1),
             // On two cores, 70 runs side by side and in groups of 14 took the same processor time: nothing is gained together.
-            (Some(_), "cpu") => return Ok(self.together.unwrap_or(1)),
-            (Some(shape), _) => self.fitting_on_gpu(&shape, precision(&compute))?,
+            Lane::Encoder(_) if compute.device == "cpu" => return Ok(self.together.unwrap_or(1)),
+            Lane::Encoder(shape) => {
+                let precision = precision(&compute);
+                let name = format!("{shape:?} {}", precision.name());
+                self.fitting_on_gpu(name, || Ok(gpu_replicas(&shape, precision)?))?
+            }
+            Lane::Scratchpad(own) => {
+                let batch = config.train.batch;
+                self.fitting_on_gpu(format!("{own:?} {batch}"), || Ok(gpu_scratchpad_replicas(&own, batch)?))?
+            }
         };
         Ok(self.together.map_or(fitting, |most| most.min(fitting)))
     }
 
-    fn fitting_on_gpu(&self, shape: &Shape, precision: Precision) -> Result<usize> {
+    /// How many networks of this name fit, by what is known or `ask` finds out.
+    fn fitting_on_gpu(&self, name: String, ask: impl FnOnce() -> Result<usize>) -> Result<usize> {
         let mut known = self.fitting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let name = format!("{shape:?} {}", precision.name());
         if let Some(fitting) = known.get(&name) {
             return Ok(*fitting);
         }
-        let fitting = gpu_replicas(shape, precision)?;
+        let fitting = ask()?;
         known.insert(name, fitting);
         Ok(fitting)
     }
@@ -106,12 +118,13 @@ impl BooleanExperiment {
         members: Vec<Member>,
     ) -> Result<Box<dyn Engine>> {
         let precision = precision(compute);
-        Ok(match (shape(config, compute), compute.device.as_str()) {
-            (None, _) => {
+        Ok(match lane(config, compute) {
+            Lane::Burn => {
                 one_by_one(&architecture(config), config.train.batch, members, &burn_device(config, compute)?)?
             }
-            (Some(shape), "cpu") => cpu(shape, members, precision)?,
-            (Some(shape), _) => gpu(shape, members, precision)?,
+            Lane::Encoder(shape) if compute.device == "cpu" => cpu(shape, members, precision)?,
+            Lane::Encoder(shape) => gpu(shape, members, precision)?,
+            Lane::Scratchpad(own) => gpu_scratchpad(&own, config.train.batch, members)?,
         })
     }
 
@@ -129,10 +142,26 @@ fn precision(compute: &Compute) -> Precision {
     }
 }
 
-/// The shape of a run's network, if it goes on the fast lane.
-fn shape(config: &RunConfig, compute: &Compute) -> Option<Shape> {
-    let encoder = fast_encoder(config).filter(|_| compute.engine != "reference")?;
-    Some(Shape { encoder, batch: config.train.batch })
+/// What computes a run.
+enum Lane {
+    /// The engines of the paper's encoder.
+    Encoder(Shape),
+    /// The GPU's engine of the paper's scratchpad.
+    Scratchpad(EncoderDecoderConfig),
+    /// burn, one network at a time.
+    Burn,
+}
+
+fn lane(config: &RunConfig, compute: &Compute) -> Lane {
+    if compute.engine == "reference" {
+        return Lane::Burn;
+    }
+    let on_gpu_in_tf32 = compute.device == "cuda" && precision(compute) == Precision::Tf32;
+    match (fast_encoder(config), fast_scratchpad(config)) {
+        (Some(encoder), _) => Lane::Encoder(Shape { encoder, batch: config.train.batch }),
+        (_, Some(own)) if on_gpu_in_tf32 => Lane::Scratchpad(own),
+        _ => Lane::Burn,
+    }
 }
 
 /// Where burn computes: on a GPU only through LibTorch.
@@ -140,8 +169,10 @@ fn burn_device(config: &RunConfig, compute: &Compute) -> Result<Device> {
     let what = burn_name(config);
     let device = match compute.device.as_str() {
         "cpu" => Device::cpu(),
-        _ => Device::parse("cuda")
-            .map_err(|error| Error::Other(format!("{what} computes on a GPU only through LibTorch; {error}")))?,
+        _ => Device::parse("cuda").map_err(|error| {
+            let or = if fast_scratchpad(config).is_some() { ", or in tf32 (--dtype tf32)" } else { "" };
+            Error::Other(format!("{what} computes on a GPU only through LibTorch{or}; {error}"))
+        })?,
     };
     match precision(compute) {
         Precision::F32 => Ok(device),

@@ -89,4 +89,9 @@ impl Engine for Interruptible<'_> {
         self.pass(strings, 1)?;
         self.engine.norms(strings)
     }
+
+    fn decode(&mut self, strings: Strings) -> Result<Option<Vec<Vec<f32>>>, EnsembleError> {
+        self.pass(strings, 1)?;
+        self.engine.decode(strings)
+    }
 }

@@ -1,8 +1,8 @@
 //! Which measures are taken of networks, on which strings, and what they are called in the results.
 
-use pudica_data::{Batch, Bits, Stream, TrainingSet};
+use pudica_data::{Bits, Stream, TrainingSet};
 use pudica_ensemble::{Engine, Strings};
-use pudica_nn::{Device, Network, NnError};
+use pudica_nn::{Device, Network, NnError, Weights};
 use pudica_probe::{
     BlowupTotals, Cut, Estimate, Evaluation, LARGEST_EXACT, Moments, NetworkSensitivity, ProbeError, SensitivityConfig,
     SharpnessConfig, answers_on_cube, blowup, evaluate, exact_sensitivity, network_sensitivity, parameter_norm,
@@ -93,8 +93,8 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
         all.iter_mut().zip(&neighbours).for_each(|(results, found)| volume::take_in(found, results));
         at_lengths(runs, engine, &mut all)?;
         if config.model.kind == ModelKind::EncoderDecoder {
-            for (replica, (run, results)) in runs.iter().zip(&mut all).enumerate() {
-                results.measures.estimate("decode_accuracy", &decode(run, engine, replica, progress)?);
+            for (results, accuracy) in all.iter_mut().zip(decode(runs, engine, progress)?) {
+                results.measures.estimate("decode_accuracy", &accuracy);
             }
         }
         let finish = |((results, loss), run): ((Results, f64), &NetworkRun)| {
@@ -348,22 +348,42 @@ fn more(found: &NetworkSensitivity, measures: &mut Measures) {
     }
 }
 
-/// The accuracy of a network's last answer when it writes the scratchpad itself.
-fn decode(run: &NetworkRun, engine: &dyn Engine, replica: usize, progress: &Progress) -> Result<Estimate, ProbeError> {
-    let (config, weights) = (&run.config, engine.state(replica)?.weights);
+/// The accuracy of each network's last answer when it writes the scratchpad itself.
+fn decode(runs: &[NetworkRun], engine: &mut dyn Engine, progress: &Progress) -> Result<Vec<Estimate>, ProbeError> {
+    let config = &runs[0].config;
+    let (rows, n) = (config.train.batch, config.n);
+    let own = |run: &NetworkRun| Bits::uniform(rows, n, &mut Stream::new(run.config.seed, "decode", 0));
+    let strings: Vec<Bits> = runs.iter().map(own).collect::<Result<_, _>>()?;
+    let outputs = match engine.decode(Strings::Each(&strings))? {
+        Some(outputs) => outputs,
+        None => {
+            let one = |(replica, strings)| decode_on_cpu(config, engine.state(replica)?.weights, strings, progress);
+            strings.iter().enumerate().map(one).collect::<Result<_, _>>()?
+        }
+    };
+    let accuracy = |((outputs, strings), run): ((&Vec<f32>, &Bits), &NetworkRun)| {
+        let labels = run.task.label(strings.clone())?.labels;
+        let last = |values: &[f32]| values.iter().skip(n - 1).step_by(n).map(|value| *value > 0.5).collect::<Vec<_>>();
+        let right = last(outputs).into_iter().zip(last(&labels)).map(|(output, label)| f64::from(output == label));
+        Ok(Estimate::sampled(&right.collect()))
+    };
+    outputs.iter().zip(&strings).zip(runs).map(accuracy).collect()
+}
+
+/// What a network writes, a few strings at a time.
+fn decode_on_cpu(
+    config: &RunConfig,
+    weights: Weights,
+    strings: &Bits,
+    progress: &Progress,
+) -> Result<Vec<f32>, ProbeError> {
     let network = Network::new(&architecture(config), weights, &Device::cpu())?;
-    let strings = Bits::uniform(config.train.batch, config.n, &mut Stream::new(config.seed, "decode", 0))?;
-    let mut right = Vec::with_capacity(strings.rows());
+    let mut outputs = Vec::with_capacity(strings.data().len());
     for piece in strings.pieces(DECODED_AT_ONCE) {
         check(progress)?;
-        let Batch { strings, labels } = run.task.label(piece)?;
-        let outputs = network.decode(&strings)?;
-        let last = config.n - 1;
-        for (output, label) in outputs.chunks_exact(config.n).zip(labels.chunks_exact(config.n)) {
-            right.push(f64::from((output[last] > 0.5) == (label[last] > 0.5)));
-        }
+        outputs.extend(network.decode(&piece)?);
     }
-    Ok(Estimate::sampled(&right.into_iter().collect()))
+    Ok(outputs)
 }
 
 /// Every string of n bits once, in pieces, (and true) when `count` batches would hold more strings than there are; else nothing.

@@ -22,6 +22,7 @@ use std::path::Path;
 use pudica_boolean::TruthTable;
 use pudica_boolean::memory::available;
 use pudica_boolean::plain;
+use pudica_ensemble::has_scratchpad_engine;
 use pudica_nn::{
     AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
     StateSpaceConfig, TrainingState, TransformerConfig, Variant,
@@ -114,13 +115,14 @@ fn resolve(settings: &Settings) -> Result<Settings> {
     let resolved = config.settings();
     let Some(compute) = settings.compute() else { return Ok(resolved) };
     let (fast, name) = (fast_encoder(&config).is_some(), burn_name(&config));
+    let has_tf32 = fast || fast_scratchpad(&config).is_some();
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
     match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
         ("cpu", "tf32", _) => {
             refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
         }
         (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
-        (_, "tf32", _) if !fast => refuse("compute.dtype", &format!("{name} has no tf32; use f32 or f64")),
+        (_, "tf32", _) if !has_tf32 => refuse("compute.dtype", &format!("{name} has no tf32; use f32 or f64")),
         (_, _, "reference") if !fast => {
             refuse("compute.engine", &format!("{name} has no other engine than the reference; leave --reference out"))
         }
@@ -219,6 +221,16 @@ pub fn architecture(config: &RunConfig) -> Architecture {
 fn fast_encoder(config: &RunConfig) -> Option<EncoderConfig> {
     match architecture(config) {
         Architecture::Encoder(encoder) if !config.has_other_lengths() => Some(encoder),
+        _ => None,
+    }
+}
+
+/// The paper's scratchpad, which has an engine of its own on a GPU in tf32.
+fn fast_scratchpad(config: &RunConfig) -> Option<EncoderDecoderConfig> {
+    match architecture(config) {
+        Architecture::EncoderDecoder(own) if !config.has_other_lengths() && config.train.set_size == 0 => {
+            has_scratchpad_engine(&own).then_some(own)
+        }
         _ => None,
     }
 }

@@ -1,0 +1,231 @@
+//! From strings to outputs, for all scratchpads at once.
+
+use super::buffers::{Activations, Attention, Layer, Normed, Rows, Stack};
+use super::places::{LayerPlaces, Places, StackPlaces};
+use super::{HEADS, WIDTH};
+use crate::EnsembleError;
+use crate::gpu::buffers::Floats;
+use crate::gpu::cuda::{Arg, Cuda, Grid, THREADS};
+use crate::gpu::forward::{int, long, pointer};
+
+/// What a vector is whose norm's scale and shift are not to be applied: NO_NORM in scratchpad.cu.
+const NO_NORM: Arg = Arg::Long(u64::MAX);
+
+/// A vector for every row, and the norm whose scale and shift it lacks.
+#[derive(Clone, Copy)]
+pub(super) struct Vectors<'a> {
+    pub(super) at: &'a Floats,
+    pub(super) norm: Option<usize>,
+}
+
+impl<'a> Vectors<'a> {
+    pub(super) fn plain(at: &'a Floats) -> Self {
+        Self { at, norm: None }
+    }
+
+    pub(super) fn normed(of: &'a Normed, norm: usize) -> Self {
+        Self { at: &of.xhat, norm: Some(norm) }
+    }
+
+    pub(super) fn norm(&self) -> Arg {
+        self.norm.map_or(NO_NORM, long)
+    }
+}
+
+/// What the decoder's layers read of the encoder.
+pub(super) type Memory<'a> = Option<Vectors<'a>>;
+
+/// The tokens of a stack: where they are, and of how many replicas.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens {
+    pub(super) at: u64,
+    pub(super) sets: usize,
+}
+
+/// Scratchpads of these parameters [R, total] on the GPU.
+#[derive(Clone, Copy)]
+pub(super) struct Net<'a> {
+    pub(super) cuda: &'a Cuda,
+    pub(super) places: &'a Places,
+    pub(super) rows: Rows,
+    pub(super) parameters: u64,
+    pub(super) total: usize,
+}
+
+impl Net<'_> {
+    /// A thread for each row; vectors are read and written so many times.
+    pub(super) fn each_row(&self, vectors: usize) -> Grid {
+        Grid::elements(self.rows.count(), self.rows.replicas, (vectors * WIDTH) as f64)
+    }
+
+    /// Rows and tiles of a replica, which end the arguments of every kernel over rows.
+    pub(super) fn extent(&self) -> [Arg; 2] {
+        [long(self.rows.count()), long(self.rows.tiles())]
+    }
+
+    pub(super) fn launch<const A: usize>(
+        &self,
+        kernel: &'static str,
+        grid: Grid,
+        arguments: [Arg; A],
+    ) -> Result<(), EnsembleError> {
+        let all: Vec<Arg> = arguments.into_iter().chain(self.extent()).collect();
+        self.cuda.launch(kernel, grid, &all)
+    }
+
+    /// Fills `a` with the outputs of strings and of what the decoder reads.
+    pub(super) fn forward(&self, a: &Activations, bits: Tokens, inputs: Tokens) -> Result<(), EnsembleError> {
+        self.stack(&self.places.encoder, &a.encoder, bits, None)?;
+        let memory = Vectors::normed(&a.encoder.top, self.places.encoder.norm);
+        self.stack(&self.places.decoder, &a.decoder, inputs, Some(memory))?;
+        self.launch(
+            "read_out",
+            self.each_row(1),
+            [
+                pointer(a.outputs.at()),
+                pointer(a.decoder.top.xhat.at()),
+                pointer(self.parameters),
+                long(self.total),
+                long(self.places.decoder.norm),
+                long(self.places.head),
+            ],
+        )
+    }
+
+    fn stack(&self, places: &StackPlaces, own: &Stack, tokens: Tokens, memory: Memory) -> Result<(), EnsembleError> {
+        self.launch_embed(places, &own.embedded, tokens)?;
+        let mut x = Vectors::plain(&own.embedded);
+        for (places, layer) in places.layers.iter().zip(&own.layers) {
+            x = self.layer(places, layer, x, memory)?;
+        }
+        self.launch(
+            "norm_rows",
+            self.each_row(2),
+            [
+                pointer(own.top.xhat.at()),
+                pointer(own.top.variance.at()),
+                pointer(x.at.at()),
+                pointer(self.parameters),
+                long(self.total),
+                x.norm(),
+            ],
+        )
+    }
+
+    fn launch_embed(&self, places: &StackPlaces, embedded: &Floats, tokens: Tokens) -> Result<(), EnsembleError> {
+        let [rows, tiles] = self.extent();
+        self.cuda.launch(
+            "embed_rows",
+            self.each_row(1),
+            &[
+                pointer(embedded.at()),
+                pointer(tokens.at),
+                pointer(self.parameters),
+                long(self.total),
+                long(places.token),
+                long(places.position),
+                int(self.rows.n),
+                rows,
+                tiles,
+                int(tokens.sets),
+            ],
+        )
+    }
+
+    /// One layer; gives what comes out of it. Its first attention is to itself, in the decoder to what is before; the second to the memory.
+    fn layer<'a>(
+        &self,
+        places: &LayerPlaces,
+        own: &'a Layer,
+        input: Vectors<'a>,
+        memory: Memory,
+    ) -> Result<Vectors<'a>, EnsembleError> {
+        let mut x = input;
+        for (index, (at, attention)) in places.attentions.iter().zip(&own.attentions).enumerate() {
+            match memory.filter(|_| index > 0) {
+                None => self.project(attention, x, at.projection, [true; 3])?,
+                Some(memory) => {
+                    self.project(attention, x, at.projection, [true, false, false])?;
+                    self.project(attention, memory, at.projection, [false, true, true])?;
+                }
+            }
+            self.attend(attention, memory.is_some() && index == 0)?;
+            let normed = &own.normed[index];
+            self.launch(
+                "norm_attended",
+                self.each_row(3),
+                [
+                    pointer(normed.xhat.at()),
+                    pointer(normed.variance.at()),
+                    pointer(attention.attended.at()),
+                    pointer(x.at.at()),
+                    pointer(self.parameters),
+                    long(self.total),
+                    x.norm(),
+                    long(at.out),
+                ],
+            )?;
+            x = Vectors::normed(normed, places.norms[index]);
+        }
+        let last = own.normed.len() - 1;
+        self.launch(
+            "norm_fed_forward",
+            self.each_row(3),
+            [
+                pointer(own.hidden.at()),
+                pointer(own.normed[last].xhat.at()),
+                pointer(own.normed[last].variance.at()),
+                pointer(x.at.at()),
+                pointer(self.parameters),
+                long(self.total),
+                x.norm(),
+                long(places.feed_forward),
+            ],
+        )?;
+        Ok(Vectors::normed(&own.normed[last], places.norms[last]))
+    }
+
+    /// Queries, keys and values of x, those that are asked for.
+    fn project(&self, own: &Attention, x: Vectors, projection: usize, asked: [bool; 3]) -> Result<(), EnsembleError> {
+        let place = |of: &Floats, asked: bool| pointer(if asked { of.at() } else { 0 });
+        self.launch(
+            "project_rows",
+            self.each_row(3),
+            [
+                place(&own.queries, asked[0]),
+                place(&own.keys, asked[1]),
+                place(&own.values, asked[2]),
+                pointer(x.at.at()),
+                pointer(self.parameters),
+                long(self.total),
+                x.norm(),
+                long(projection),
+                int(self.rows.n),
+            ],
+        )
+    }
+
+    fn attend(&self, own: &Attention, causal: bool) -> Result<(), EnsembleError> {
+        let Rows { n, strings, replicas } = self.rows;
+        let grid = Grid {
+            blocks: ((strings * HEADS) as u32, replicas as u32, 1),
+            threads: n.next_multiple_of(32).min(THREADS) as u32,
+            shared: (n.next_multiple_of(32) * 64) as u32,
+            numbers: (replicas * strings * n * 3 * WIDTH) as f64,
+        };
+        self.cuda.count_flops(4.0 * (replicas * strings * n * n * WIDTH) as f64);
+        self.launch(
+            "attend_rows",
+            grid,
+            [
+                pointer(own.attended.at()),
+                pointer(own.logs.at()),
+                pointer(own.queries.at()),
+                pointer(own.keys.at()),
+                pointer(own.values.at()),
+                int(n),
+                int(usize::from(causal)),
+            ],
+        )
+    }
+}
