@@ -50,7 +50,7 @@ def main():
         own = {seed: lines for (of, seed), lines in here.items() if of == decay and first_learned(lines) is not None}
         late = [seed for seed, lines in own.items() if first_learned(lines) > STEPS_THERE]
         lost = [seed for seed, lines in own.items() if lines[-1]["loss"] > 0.1]
-        print(f"weight decay {decay}: {len(own)} of 13 learn, after step {STEPS_THERE}: seeds {sorted(late)}; lost again at the end: seeds {sorted(lost)}")
+        print(f"weight decay {decay}: {len(own)} of {sum(of == decay for of, _ in here)} learn, after step {STEPS_THERE}: seeds {sorted(late)}; lost again at the end: seeds {sorted(lost)}")
         kept = {seed: lines for seed, lines in own.items() if seed not in lost}
         for step in (10_000, 30_000, 100_000):
             values = [line["sharpness"] for lines in kept.values() for line in lines if line["step"] == step]
