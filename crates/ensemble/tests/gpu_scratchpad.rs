@@ -130,6 +130,24 @@ fn outputs_and_norms_agree() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// The moments of keys' biases, which cancel in the softmax.
+fn key_biases(state: &TrainingState) -> impl Iterator<Item = f32> {
+    let biases = state.weights.layout().iter().filter(|own| own.name.ends_with("in_proj_bias"));
+    biases.flat_map(|own| {
+        let third = own.range.len() / 3;
+        state.first_moment[own.range.start + third..own.range.start + 2 * third].iter().copied()
+    })
+}
+
+#[test]
+fn biases_of_keys_have_no_gradient_in_the_reference() {
+    let mut engine = cases()[1].reference();
+    engine.advance(1).unwrap();
+    let state = engine.state(0).unwrap();
+    assert!(key_biases(&state).all(|moment| moment == 0.0));
+    assert_eq!(key_biases(&state).count(), 6 * 32);
+}
+
 /// Of every parameter, and the losses of the steps that follow.
 #[test]
 fn gradients_agree() {
@@ -144,6 +162,7 @@ fn gradients_agree() {
         for replica in 0..found.replicas() {
             let (a, b) = (found.state(replica).unwrap(), expected.state(replica).unwrap());
             let all = off(&a.first_moment, &b.first_moment);
+            assert!(key_biases(&a).chain(key_biases(&b)).all(|moment| moment == 0.0), "{}", case.name());
             eprintln!("{}, replica {replica}: gradient off by {all:.2e}", case.name());
             if all.is_nan() || all > 1e-2 {
                 failures.push(format!("{}, replica {replica}: gradient off by {all:.1e}", case.name()));

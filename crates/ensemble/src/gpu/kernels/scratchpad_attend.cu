@@ -89,11 +89,11 @@ extern "C" __global__ void __launch_bounds__(256) attend_rows(float* attended, f
                 sum += __shfl_xor_sync(0xffffffffu, sum, 2);
                 int query = first + 16 * m + g + 8 * half;
                 if (query >= n) continue;
-                float* to = attended + blockIdx.y * tiles * 32 * D + place_of((u64)b * n + query) + 32 * (h * HEAD);
+                float* to = attended + blockIdx.y * tiles * 32 * D;
+                float by = 1.f / sum;
 #pragma unroll
                 for (int k = 0; k < 2; k++)
-#pragma unroll
-                    for (int e = 0; e < 2; e++) to[32 * (8 * k + 2 * t + e)] = o[m][k][2 * half + e] / sum;
+                    *(float2*)(to + place_of((u64)b * n + query, h * HEAD + 8 * k + 2 * t)) = make_float2(o[m][k][2 * half] * by, o[m][k][2 * half + 1] * by);
                 if (logs && t == 0) logs[of + query] = most[m][half] + log2f(sum);
             }
     }

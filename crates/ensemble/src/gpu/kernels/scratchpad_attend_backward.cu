@@ -1,5 +1,5 @@
 #define QUERIES 16 // that a warp reads at a time
-#define LINE 24    // floats from one query's gradient to the next's in shared memory, so that eight lie in different banks
+#define QUERY_LINE 24 // floats from one query's gradient to the next's in shared memory, so that eight lie in different banks
 
 __device__ __forceinline__ u32 transposed(u32 m) {
     u32 out;
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
     int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     int full = (n + QUERIES - 1) / QUERIES, window = (full + warps - 1) / warps, all = window * warps, padded = all * QUERIES;
     int b = blockIdx.x / HEADS, h = blockIdx.x % HEADS, r = blockIdx.y;
-    u64 of = ((u64)r * gridDim.x + blockIdx.x) * n, column = (u64)r * tiles * 32 * D + 32 * (h * HEAD), string = (u64)b * n;
+    u64 of = ((u64)r * gridDim.x + blockIdx.x) * n, own = (u64)r * tiles * 32 * D, string = (u64)b * n;
     unsigned char* gradient_memory = memory + padded * 32;
     float2* known = (float2*)(gradient_memory + padded * 32);
     float* sums = (float*)(known + padded);
@@ -30,15 +30,14 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
     stage_factor(memory, queries + of * HEAD, n, padded);
     for (int i = threadIdx.x; i < padded; i += blockDim.x) {
         // Beyond the last query all weights are 2^-infinity.
-        known[i] = i < n ? make_float2(logs[of + i], products[of + i] * by) : make_float2(ENDLESS, 0.f);
-        const float* from = dattended + column + place_of(string + i);
+        known[i] = i < n ? make_float2(-logs[of + i], -products[of + i] * by) : make_float2(-ENDLESS, 0.f);
 #pragma unroll
         for (int c = 0; c < HEAD; c += 2) {
-            u32 two = i < n ? halves(from[32 * c] * by, from[32 * (c + 1)] * by) : 0u;
-            *(u32*)(gradient_memory + piece_at(i, c / 8) + c % 8 * 2) = two;
+            float2 two = i < n ? *(const float2*)(dattended + own + place_of(string + i, h * HEAD + c)) : make_float2(0.f, 0.f);
+            *(u32*)(gradient_memory + piece_at(i, c / 8) + c % 8 * 2) = halves(two.x * by, two.y * by);
         }
     }
-    for (int k = threadIdx.x; k < padded * LINE; k += blockDim.x) sums[k] = 0.f;
+    for (int k = threadIdx.x; k < padded * QUERY_LINE; k += blockDim.x) sums[k] = 0.f;
     __syncthreads();
 
     int in = lane % 8, plain_row = lane / 16 * 8 + in, plain_piece = lane / 8 % 2, turned_row = lane / 8 % 2 * 8 + in, turned_piece = lane / 16;
@@ -55,37 +54,49 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
             for (int e = 0; e < 4; e++) turned[m][e] = transposed(k[m][e]);
         }
         float dk[2][2][4] = {}, dv[2][2][4] = {};
-        for (int step = 0; step < all; step++) {
-            if (step % window == 0) __syncthreads();
-            int tile = warp * window + step;
-            tile = tile >= all ? tile - all : tile;
+        for (int step = 0, until = 0, tile = warp * window; step < all; step++, tile++) {
+            if (step == until) {
+                __syncthreads();
+                until += window;
+            }
+            tile = tile == all ? 0 : tile;
             int start = tile * QUERIES;
             if (first >= n || start >= n || (causal && start + QUERIES <= first)) continue;
             u32 q[4], dout[4];
             load_matrices(q, query_base + piece_at(start + plain_row, plain_piece));
             load_matrices(dout, gradient_base + piece_at(start + plain_row, plain_piece));
-            float s[2][2][4] = {}, ds[2][2][4] = {};
-#pragma unroll
-            for (int m = 0; m < 2; m++)
-#pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    multiply(s[m][j], k[m], q[2 * j], q[2 * j + 1]);
-                    multiply(ds[m][j], v[m], dout[2 * j], dout[2 * j + 1]);
-                }
-            bool edge = first + 32 > n || (causal && start < first + 32);
-            u32 weights[2][4], gradients[2][4];
+            // Scores less the logarithm of their sum, and the gradients of weights less what the softmax takes from all.
+            float s[2][2][4], ds[2][2][4];
 #pragma unroll
             for (int j = 0; j < 2; j++) {
                 float4 of_two = *(const float4*)(known + start + 8 * j + 2 * t); // of the queries 2 t and 2 t + 1
+                float logs_of_two[4] = {of_two.x, of_two.z, of_two.x, of_two.z}, products_of_two[4] = {of_two.y, of_two.w, of_two.y, of_two.w};
+#pragma unroll
+                for (int m = 0; m < 2; m++) {
+                    multiply_onto(s[m][j], k[m], q[2 * j], q[2 * j + 1], logs_of_two);
+                    multiply_onto(ds[m][j], v[m], dout[2 * j], dout[2 * j + 1], products_of_two);
+                }
+            }
+            if (first + 32 > n || (causal && start < first + 32)) {
+#pragma unroll
+                for (int m = 0; m < 2; m++)
+#pragma unroll
+                    for (int j = 0; j < 2; j++)
+#pragma unroll
+                        for (int e = 0; e < 4; e++) {
+                            int key = first + 16 * m + g + e / 2 * 8, query = start + 8 * j + 2 * t + e % 2;
+                            if (key >= n || (causal && key > query)) s[m][j][e] = -ENDLESS;
+                        }
+            }
+            u32 weights[2][4], gradients[2][4];
+#pragma unroll
+            for (int j = 0; j < 2; j++)
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
-                        float weight = power_of_two(s[m][j][e] - (e % 2 ? of_two.z : of_two.x));
-                        int key = first + 16 * m + g + e / 2 * 8, query = start + 8 * j + 2 * t + e % 2;
-                        if (edge && (key >= n || (causal && key > query))) weight = 0.f;
-                        s[m][j][e] = weight;
-                        ds[m][j][e] = weight * (ds[m][j][e] - (e % 2 ? of_two.w : of_two.y));
+                        s[m][j][e] = power_of_two(s[m][j][e]);
+                        ds[m][j][e] *= s[m][j][e];
                     }
 #pragma unroll
                     for (int half = 0; half < 2; half++) {
@@ -93,7 +104,6 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
                         gradients[m][2 * j + half] = halves(ds[m][j][2 * half], ds[m][j][2 * half + 1]);
                     }
                 }
-            }
             u32 q_turned[4], dout_turned[4];
             load_transposed(q_turned, query_base + piece_at(start + turned_row, turned_piece));
             load_transposed(dout_turned, gradient_base + piece_at(start + turned_row, turned_piece));
@@ -115,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
             for (int j = 0; j < 2; j++)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    float2* to = (float2*)(sums + (start + g + 8 * half) * LINE + 8 * j + 2 * t);
+                    float2* to = (float2*)(sums + (start + g + 8 * half) * QUERY_LINE + 8 * j + 2 * t);
                     float2 sum = *to;
                     *to = make_float2(sum.x + dq[j][2 * half], sum.y + dq[j][2 * half + 1]);
                 }
@@ -125,16 +135,20 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
 #pragma unroll
             for (int j = 0; j < 2; j++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
+                for (int e = 0; e < 4; e += 2) {
                     int key = first + 16 * m + g + e / 2 * 8;
                     if (key >= n) continue;
-                    u64 at = column + place_of(string + key) + 32 * (8 * j + 2 * t + e % 2);
-                    dkeys[at] = dk[m][j][e] * back * 0.6931471805599453f; // queries are scaled by log2(e) / 4
-                    dvalues[at] = dv[m][j][e] * back;
+                    u64 at = own + place_of(string + key, h * HEAD + 8 * j + 2 * t);
+                    float log2 = back * 0.6931471805599453f; // queries are scaled by log2(e) / 4
+                    *(float2*)(dkeys + at) = make_float2(dk[m][j][e] * log2, dk[m][j][e + 1] * log2);
+                    *(float2*)(dvalues + at) = make_float2(dv[m][j][e] * back, dv[m][j][e + 1] * back);
                 }
     }
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += blockDim.x)
 #pragma unroll
-        for (int c = 0; c < HEAD; c++) dqueries[column + place_of(string + i) + 32 * c] = sums[i * LINE + c] * back * 0.25f;
+        for (int c = 0; c < HEAD; c += 2) {
+            float2 sum = *(const float2*)(sums + i * QUERY_LINE + c);
+            *(float2*)(dqueries + own + place_of(string + i, h * HEAD + c)) = make_float2(sum.x * back * 0.25f, sum.y * back * 0.25f);
+        }
 }

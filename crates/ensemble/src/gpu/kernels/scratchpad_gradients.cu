@@ -6,17 +6,10 @@ struct Job {
     const float* x;      // [R, rows, D]
     u64 x_norm;          // whose scale and shift x lacks
     u64 weight, bias;    // where their gradients go
-    u64 kind;            // 0: linear; 1: norm; 2: a linear layer with one output
+    u64 kind;            // 0: linear; 1: norm; 2: a linear layer with one output; 3: one of keys
 };
 
 #define SUMS (D * D + D)
-
-// Numbers as tensor cores read them in TF32, rounded to nearest.
-__device__ __forceinline__ u32 tf32(float x) {
-    u32 bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return bits;
-}
 
 // parts [R, jobs, parts, D * D + D]: each block's sums of its tiles of rows. Four warps.
 extern "C" __global__ void __launch_bounds__(128) weight_gradients(float* parts, const Job* jobs, u64 tiles) {
@@ -24,57 +17,49 @@ extern "C" __global__ void __launch_bounds__(128) weight_gradients(float* parts,
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4, r = blockIdx.z;
     Job job = jobs[blockIdx.y];
     const float *dy = job.dy + r * tiles * 32 * D, *x = job.x + r * tiles * 32 * D;
-    float c[2][4][4] = {}, bias[4] = {};
+    float c[2][4][4] = {}, bias[2][2] = {};
     for (u64 tile = blockIdx.x * 4 + warp; tile < tiles; tile += gridDim.x * 4) {
-        const float *a_from = dy + tile * 32 * D, *b_from = x + tile * 32 * D;
+        const float4 *left = (const float4*)(dy + tile * 32 * D), *right = (const float4*)(x + tile * 32 * D);
+        // Which of a product's rows, columns and steps is which does not matter, if it is known: four numbers that lie side by side, of the columns
+        // 16 half + 2 g and the next and the rows t + 4 step and eight further, are a lane's part of a left factor, or of two right ones.
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            // Rows 16 * half + 4 t ... of columns g, g + 8, g + 16, g + 24: which row is which of a product's eight does not matter, if both
-            // factors have it in the same place.
-            float4 a[4], b[4];
+        for (int step = 0; step < 4; step++) {
+            int at = step / 2 * 4 * 32 + g / 4 * 32 + (t + step % 2 * 4) * 4 + g % 4;
+            float4 a[2] = {left[at], left[at + 64]}, b[2] = {right[at], right[at + 64]};
 #pragma unroll
-            for (int k = 0; k < 4; k++) {
-                a[k] = *(const float4*)(a_from + (g + 8 * k) * 32 + 16 * half + 4 * t);
-                b[k] = *(const float4*)(b_from + (g + 8 * k) * 32 + 16 * half + 4 * t);
-                bias[k] += a[k].x + a[k].y + a[k].z + a[k].w;
-            }
+            for (int half = 0; half < 2; half++) bias[half][0] += a[half].x + a[half].z, bias[half][1] += a[half].y + a[half].w;
 #pragma unroll
-            for (int step = 0; step < 2; step++) {
-                u32 low[4], high[4], others[4], others_high[4];
+            for (int half = 0; half < 2; half++) {
+                u32 factor[4] = {tf32(a[half].x), tf32(a[half].y), tf32(a[half].z), tf32(a[half].w)};
 #pragma unroll
-                for (int k = 0; k < 4; k++) {
-                    low[k] = tf32(step ? a[k].z : a[k].x), high[k] = tf32(step ? a[k].w : a[k].y);
-                    others[k] = tf32(step ? b[k].z : b[k].x), others_high[k] = tf32(step ? b[k].w : b[k].y);
+                for (int k = 0; k < 2; k++) {
+                    multiply_tf32(c[half][2 * k], factor, tf32(b[k].x), tf32(b[k].z));
+                    multiply_tf32(c[half][2 * k + 1], factor, tf32(b[k].y), tf32(b[k].w));
                 }
-#pragma unroll
-                for (int m = 0; m < 2; m++)
-#pragma unroll
-                    for (int k = 0; k < 4; k++)
-                        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                            : "+f"(c[m][k][0]), "+f"(c[m][k][1]), "+f"(c[m][k][2]), "+f"(c[m][k][3])
-                            : "r"(low[2 * m]), "r"(low[2 * m + 1]), "r"(high[2 * m]), "r"(high[2 * m + 1]), "r"(others[k]),
-                              "r"(others_high[k]));
             }
         }
     }
 #pragma unroll
-    for (int m = 0; m < 2; m++)
+    for (int half = 0; half < 2; half++)
 #pragma unroll
         for (int k = 0; k < 4; k++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) sums[warp][(16 * m + g + e / 2 * 8) * D + 8 * k + 2 * t + e % 2] = c[m][k][e];
+            for (int e = 0; e < 4; e++) sums[warp][(16 * half + 2 * g + e / 2) * D + 16 * (k / 2) + 4 * t + 2 * (e % 2) + k % 2] = c[half][k][e];
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        bias[k] += __shfl_xor_sync(0xffffffffu, bias[k], 1);
-        bias[k] += __shfl_xor_sync(0xffffffffu, bias[k], 2);
-        if (t == 0) sums[warp][D * D + g + 8 * k] = bias[k];
-    }
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            bias[half][e] += __shfl_xor_sync(0xffffffffu, bias[half][e], 1);
+            bias[half][e] += __shfl_xor_sync(0xffffffffu, bias[half][e], 2);
+            if (t == 0) sums[warp][D * D + 16 * half + 2 * g + e] = bias[half][e];
+        }
     __syncthreads();
     float* to = parts + (((u64)r * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * SUMS;
     for (int k = threadIdx.x; k < SUMS; k += 128) to[k] = sums[0][k] + sums[1][k] + sums[2][k] + sums[3][k];
 }
 
-// The gradients, from parts: all of a job by one block.
+// The gradients, from parts: all of a job by one block. That of a bias of keys is 0, since it cancels in the softmax; rounding would make noise of
+// it, which AdamW turns into full steps.
 extern "C" __global__ void gather_gradients(float* grads, const float* parts, const Job* jobs, const float* params, u64 P, int count, float share) {
     __shared__ float sums[SUMS];
     int r = blockIdx.y;
@@ -98,5 +83,5 @@ extern "C" __global__ void gather_gradients(float* grads, const float* parts, co
         } else if (o < outputs)
             to[job.weight + k] = sum;
     }
-    if (threadIdx.x < outputs) to[job.bias + threadIdx.x] = sums[D * D + threadIdx.x];
+    if (threadIdx.x < outputs) to[job.bias + threadIdx.x] = job.kind == 3 ? 0.f : sums[D * D + threadIdx.x];
 }

@@ -1,4 +1,4 @@
-// What is done to each row by itself, from strings to outputs. A thread has a row.
+// What is done to each row by itself, from strings to outputs. A warp has 32 rows at a time.
 
 // Scores are kept in powers of two: exp(q k / 4) = 2^(q' k)
 #define QUERY_SCALE (0.25f * 1.44269504088896341f)
@@ -6,7 +6,7 @@
 // Of bits [sets, B, n]: labels [R, B, n], the parity up to each position, and inputs [R, B, n], what the decoder reads there: the label before it,
 // 2 at the start. A warp has a string.
 extern "C" __global__ void prefix_parities(float* labels, u8* inputs, const u8* bits, int B, int n, int sets) {
-    int b = blockIdx.x * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
+    int b = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y;
     if (b >= B) return;
     const u8* x = bits + ((u64)(r % sets) * B + b) * n;
     u64 at = ((u64)r * B + b) * n;
@@ -23,54 +23,75 @@ extern "C" __global__ void prefix_parities(float* labels, u8* inputs, const u8* 
 }
 
 // x [R, rows, D]: embeddings of tokens [sets, B, n].
-extern "C" __global__ void embed_rows(float* x, const u8* tokens, const float* params, u64 P, u64 token, u64 position, int n, u64 rows,
-                                      u64 tiles, int sets) {
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    int r = blockIdx.y;
-    if (row >= rows) return;
+extern "C" __global__ void embed_rows(float* x, const u8* tokens, const float* params, u64 P, u64 token, u64 position, int n, int sets, u64 rows,
+                                      u64 tiles) {
+    int lane = threadIdx.x % 32, r = blockIdx.y, width = CONCAT ? D / 2 : D;
     const float* own = params + r * P;
-    int width = CONCAT ? D / 2 : D;
-    const float* of_token = own + token + tokens[(r % sets) * rows + row] * width;
-    const float* of_position = own + position + row % n * width;
-    float v[D];
+    EACH_TILE {
+        Part v;
 #pragma unroll
-    for (int c = 0; c < D; c++) {
-        if (CONCAT) v[c] = c < D / 2 ? of_token[c] : of_position[c - D / 2];
-        else v[c] = of_token[c] + of_position[c];
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
+                bool there = row < rows;
+                const float* of_token = own + token + (there ? tokens[(r % sets) * rows + row] : 0) * width;
+                const float* of_position = own + position + row % n * width;
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        int c = 8 * k + 2 * (lane % 4) + e;
+                        float sum = CONCAT ? (k < 2 ? of_token[c] : of_position[c - D / 2]) : of_token[c] + of_position[c];
+                        v[m][k][2 * half + e] = there ? sum : 0.f;
+                    }
+            }
+        store_part(x + (r * tiles + tile) * 32 * D, v, lane);
     }
-    store_row(x + r * tiles * 32 * D + place_of(row), v);
 }
+
+// Of the 16 columns of a head, the one that a product has at column c of 16, so that a lane gets four in a row: lane t columns 4 t .. 4 t + 3.
+__device__ __forceinline__ int column_of(int c) { return c % 8 / 2 * 4 + c / 8 * 2 + c % 2; }
 
 // Queries, keys and values, as halves [R, B, heads, n, HEAD] each, of in-projection [3 D, D]; those that have no place are left out.
 extern "C" __global__ void project_rows(u16* queries, u16* keys, u16* values, const float* x, const float* params, u64 P, u64 norm,
                                         u64 projection, int n, u64 rows, u64 tiles) {
-    __shared__ __align__(16) float weight[3 * D * D], bias[3 * D], scales[2 * D];
-    int r = blockIdx.y;
+    __shared__ __align__(16) u32 lines[3 * D * LINE];
+    __shared__ float bias[3 * D], scales[2 * D];
+    int lane = threadIdx.x % 32, r = blockIdx.y;
     const float* own = params + r * P;
-    stage(weight, own + projection, 3 * D * D);
-    stage(bias, own + projection + 3 * D * D, 3 * D);
+    u16* outs[3] = {queries, keys, values};
+    for (int o = threadIdx.x / 32; o < 3 * D; o += WARPS) {
+        int from = o / HEAD * HEAD + column_of(o % HEAD);
+        if (o < D ? queries : o < 2 * D ? keys : values) lines[o * LINE + lane] = tf32(own[projection + from * D + lane]);
+        if (lane == 0) bias[o] = own[projection + 3 * D * D + from];
+    }
     if (norm != NO_NORM) stage(scales, own + norm, 2 * D);
     __syncthreads();
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
-    float v[D], y[D];
-    load_row(v, x + r * tiles * 32 * D + place_of(row));
-    if (norm != NO_NORM) scale_and_shift(v, scales);
-    u16* outs[3] = {queries, keys, values};
-    u64 string = r * (rows / n) + row / n, i = row % n;
+    EACH_TILE {
+        Part v, y;
+        load_part(v, x + (r * tiles + tile) * 32 * D, lane);
+        if (norm != NO_NORM) scale_and_shift(v, scales, lane);
 #pragma unroll
-    for (int part = 0; part < 3; part++) {
-        if (!outs[part]) continue;
-        linear(y, v, weight + part * D * D, bias + part * D);
-        float by = part == 0 ? QUERY_SCALE : 1.f;
+        for (int part = 0; part < 3; part++) {
+            if (!outs[part]) continue;
+            begin_with(y, bias + part * D, lane);
+            add_product(y, v, lines + part * D * LINE, lane);
+            float by = part == 0 ? QUERY_SCALE : 1.f;
 #pragma unroll
-        for (int h = 0; h < HEADS; h++) {
-            u32 packed[HEAD / 2];
+            for (int m = 0; m < 2; m++)
 #pragma unroll
-            for (int k = 0; k < HEAD / 2; k++) packed[k] = halves(y[h * HEAD + 2 * k] * by, y[h * HEAD + 2 * k + 1] * by);
-            uint4* to = (uint4*)(outs[part] + ((string * HEADS + h) * n + i) * HEAD);
-            to[0] = make_uint4(packed[0], packed[1], packed[2], packed[3]);
-            to[1] = make_uint4(packed[4], packed[5], packed[6], packed[7]);
+                for (int half = 0; half < 2; half++) {
+                    u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
+                    if (row >= rows) continue;
+                    u64 string = r * (rows / n) + row / n;
+#pragma unroll
+                    for (int h = 0; h < HEADS; h++) {
+                        float(&low)[4] = y[m][2 * h], (&high)[4] = y[m][2 * h + 1];
+                        uint2 four = make_uint2(halves(low[2 * half] * by, low[2 * half + 1] * by), halves(high[2 * half] * by, high[2 * half + 1] * by));
+                        *(uint2*)(outs[part] + ((string * HEADS + h) * n + row % n) * HEAD + 4 * (lane % 4)) = four;
+                    }
+                }
         }
     }
 }
@@ -78,81 +99,94 @@ extern "C" __global__ void project_rows(u16* queries, u16* keys, u16* values, co
 // xhat, var: the norm of x plus what was attended to, through the out-projection.
 extern "C" __global__ void norm_attended(float* xhat, float* var, const float* attended, const float* x, const float* params, u64 P,
                                          u64 x_norm, u64 projection, u64 rows, u64 tiles) {
-    __shared__ __align__(16) float weight[D * D + D], scales[2 * D];
-    int r = blockIdx.y;
+    __shared__ __align__(16) u32 lines[D * LINE];
+    __shared__ float bias[D], scales[2 * D];
+    int lane = threadIdx.x % 32, r = blockIdx.y;
     const float* own = params + r * P;
-    stage(weight, own + projection, D * D + D);
+    stage_rows(lines, own + projection);
+    stage(bias, own + projection + D * D, D);
     if (x_norm != NO_NORM) stage(scales, own + x_norm, 2 * D);
     __syncthreads();
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
-    u64 at = r * tiles * 32 * D + place_of(row);
-    float v[D], y[D], o[D];
-    load_row(o, attended + at);
-    linear(y, o, weight, weight + D * D);
-    load_row(v, x + at);
-    if (x_norm != NO_NORM) scale_and_shift(v, scales);
-#pragma unroll
-    for (int c = 0; c < D; c++) y[c] += v[c];
-    var[r * rows + row] = normalise(y);
-    store_row(xhat + at, y);
+    EACH_TILE {
+        u64 at = (r * tiles + tile) * 32 * D;
+        Part v, y;
+        load_part(v, attended + at, lane);
+        begin_with(y, bias, lane);
+        add_product(y, v, lines, lane);
+        load_part(v, x + at, lane);
+        if (x_norm != NO_NORM) scale_and_shift(v, scales, lane);
+        EACH_NUMBER y[m][k][e] += v[m][k][e];
+        normalise(y, var + r * rows, tile * 32, rows, lane);
+        store_part(xhat + at, y, lane);
+    }
 }
 
 // hidden, xhat, var: the feed-forward layer after a norm, and the norm after it. Its two linear layers lie behind each other.
 extern "C" __global__ void norm_fed_forward(float* hidden, float* xhat, float* var, const float* x, const float* params, u64 P, u64 x_norm,
                                             u64 layers, u64 rows, u64 tiles) {
-    __shared__ __align__(16) float weights[2 * (D * D + D)], scales[2 * D];
-    int r = blockIdx.y;
+    __shared__ __align__(16) u32 lines[2][D * LINE];
+    __shared__ float bias[2][D], scales[2 * D];
+    int lane = threadIdx.x % 32, r = blockIdx.y;
     const float* own = params + r * P;
-    stage(weights, own + layers, 2 * (D * D + D));
+#pragma unroll
+    for (int layer = 0; layer < 2; layer++) {
+        stage_rows(lines[layer], own + layers + layer * (D * D + D));
+        stage(bias[layer], own + layers + layer * (D * D + D) + D * D, D);
+    }
     stage(scales, own + x_norm, 2 * D);
     __syncthreads();
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
-    u64 at = r * tiles * 32 * D + place_of(row);
-    float v[D], h[D], y[D];
-    load_row(v, x + at);
-    scale_and_shift(v, scales);
-    linear(h, v, weights, weights + D * D);
-#pragma unroll
-    for (int c = 0; c < D; c++) h[c] = fmaxf(h[c], 0.f);
-    if (hidden) store_row(hidden + at, h);
-    linear(y, h, weights + D * D + D, weights + 2 * D * D + D);
-#pragma unroll
-    for (int c = 0; c < D; c++) y[c] += v[c];
-    var[r * rows + row] = normalise(y);
-    store_row(xhat + at, y);
+    EACH_TILE {
+        u64 at = (r * tiles + tile) * 32 * D;
+        Part v, h, y;
+        load_part(v, x + at, lane);
+        scale_and_shift(v, scales, lane);
+        begin_with(h, bias[0], lane);
+        add_product(h, v, lines[0], lane);
+        EACH_NUMBER h[m][k][e] = fmaxf(h[m][k][e], 0.f);
+        store_part(hidden + at, h, lane);
+        begin_with(y, bias[1], lane);
+        add_product(y, h, lines[1], lane);
+        EACH_NUMBER y[m][k][e] += v[m][k][e];
+        normalise(y, var + r * rows, tile * 32, rows, lane);
+        store_part(xhat + at, y, lane);
+    }
 }
 
 // xhat, var: the norm at the end of a stack.
 extern "C" __global__ void norm_rows(float* xhat, float* var, const float* x, const float* params, u64 P, u64 x_norm, u64 rows, u64 tiles) {
-    __shared__ float scales[2 * D];
-    int r = blockIdx.y;
-    stage(scales, params + r * P + x_norm, 2 * D);
-    __syncthreads();
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
-    u64 at = r * tiles * 32 * D + place_of(row);
-    float v[D];
-    load_row(v, x + at);
-    scale_and_shift(v, scales);
-    var[r * rows + row] = normalise(v);
-    store_row(xhat + at, v);
+    int lane = threadIdx.x % 32, r = blockIdx.y;
+    EACH_TILE {
+        u64 at = (r * tiles + tile) * 32 * D;
+        Part v;
+        load_part(v, x + at, lane);
+        scale_and_shift(v, params + r * P + x_norm, lane);
+        normalise(v, var + r * rows, tile * 32, rows, lane);
+        store_part(xhat + at, v, lane);
+    }
 }
 
 // out [R, rows]: the head on the last norm.
 extern "C" __global__ void read_out(float* out, const float* x, const float* params, u64 P, u64 x_norm, u64 head, u64 rows, u64 tiles) {
-    int r = blockIdx.y;
-    u64 row = (u64)blockIdx.x * THREADS + threadIdx.x;
-    if (row >= rows) return;
-    const float *own = params + r * P, *from = x + r * tiles * 32 * D + place_of(row);
-    float sum = own[head + D];
+    int lane = threadIdx.x % 32, r = blockIdx.y;
+    const float* own = params + r * P;
+    EACH_TILE {
+        Part v;
+        load_part(v, x + (r * tiles + tile) * 32 * D, lane);
+        scale_and_shift(v, own + x_norm, lane);
+        float sums[2][2] = {};
+        EACH_NUMBER sums[m][e / 2] += v[m][k][e] * own[head + 8 * k + 2 * (lane % 4) + e % 2];
+        finish_sums(sums);
 #pragma unroll
-    for (int c = 0; c < D; c++) sum += (from[32 * c] * own[x_norm + c] + own[x_norm + D + c]) * own[head + c];
-    out[r * rows + row] = sum;
+        for (int m = 0; m < 2; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
+                if (lane % 4 == 0 && row < rows) out[r * rows + row] = sums[m][half] + own[head + D];
+            }
+    }
 }
 
-// What the decoder reads, from its own outputs cut at 1/2; *changed where that is not what it read.
+// What the decoder reads, from its own outputs cut at 1/2; *changed where that is not what it read. A thread has a row.
 extern "C" __global__ void read_own_outputs(u8* inputs, u32* changed, const float* out, int n, u64 rows) {
     u64 row = (u64)blockIdx.x * THREADS + threadIdx.x, at = blockIdx.y * rows + row;
     if (row >= rows || row % n == n - 1) return;

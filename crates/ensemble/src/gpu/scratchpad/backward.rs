@@ -51,6 +51,8 @@ enum Of {
     Linear,
     Norm,
     Head,
+    /// Whose bias cancels in the softmax.
+    Keys,
 }
 
 impl Jobs {
@@ -91,7 +93,8 @@ impl Jobs {
         for (projection, parts) in projections {
             for (index, (dy, x)) in parts.into_iter().enumerate() {
                 let bias = projection + 3 * WIDTH * WIDTH + index * WIDTH;
-                add(Of::Linear, dy, x, projection + index * WIDTH * WIDTH, bias);
+                let of = if index == 1 { Of::Keys } else { Of::Linear };
+                add(of, dy, x, projection + index * WIDTH * WIDTH, bias);
             }
         }
         let mut norm = |dy: &Floats, xhat: &Floats, at: usize| add(Of::Norm, dy, Vectors::plain(xhat), at, at + WIDTH);
@@ -141,7 +144,7 @@ impl Net<'_> {
     }
 
     fn read_out_backward(&self, a: &Activations, g: &Gradients, outcome: &Outcome) -> Result<(), EnsembleError> {
-        let grid = self.each_row(1);
+        let grid = self.each_tile(1);
         self.launch(
             "read_out_backward",
             grid,
@@ -189,7 +192,7 @@ impl Net<'_> {
         };
         self.launch(
             "norm_rows_backward",
-            self.each_row(3),
+            self.each_tile(3),
             [
                 pointer(below(places.layers.len()).at()),
                 pointer(gradients.top.at()),
@@ -220,7 +223,7 @@ impl Net<'_> {
         let last = own.normed.len() - 1;
         self.launch(
             "norm_fed_forward_backward",
-            self.each_row(6),
+            self.each_tile(6),
             [
                 pointer(gradients.normed[last - 1].at()),
                 pointer(gradients.sum.at()),
@@ -239,7 +242,7 @@ impl Net<'_> {
             let (attention, of) = (&own.attentions[index], &gradients.attentions[index]);
             self.launch(
                 "norm_attended_backward",
-                self.each_row(5),
+                self.each_tile(5),
                 [
                     pointer(of.sum.at()),
                     pointer(g.attended.at()),
@@ -319,7 +322,7 @@ impl Net<'_> {
         let place = |of: &Floats, asked: bool| pointer(if asked { of.at() } else { 0 });
         self.launch(
             "project_rows_backward",
-            self.each_row(5),
+            self.each_tile(5),
             [
                 pointer(to.at()),
                 place(&of.queries, asked[0]),
@@ -342,7 +345,7 @@ impl Net<'_> {
         vocabulary: usize,
     ) -> Result<(), EnsembleError> {
         let Rows { n, strings, replicas } = self.rows;
-        let blocks = (n.div_ceil(32) as u32, replicas as u32, (WIDTH / (THREADS / 32)) as u32);
+        let blocks = (n.div_ceil(32) as u32, replicas as u32, (WIDTH / 2 / (THREADS / 32)) as u32);
         let grid =
             Grid { blocks, threads: THREADS as u32, shared: 0, numbers: (replicas * strings * n * WIDTH) as f64 };
         self.cuda.launch(

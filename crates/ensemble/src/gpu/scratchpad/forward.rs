@@ -11,6 +11,9 @@ use crate::gpu::forward::{int, long, pointer};
 /// What a vector is whose norm's scale and shift are not to be applied: NO_NORM in scratchpad.cu.
 const NO_NORM: Arg = Arg::Long(u64::MAX);
 
+/// Blocks of kernels over rows that fill the GPU.
+const ENOUGH_BLOCKS: usize = 1056;
+
 /// A vector for every row, and the norm whose scale and shift it lacks.
 #[derive(Clone, Copy)]
 pub(super) struct Vectors<'a> {
@@ -53,9 +56,13 @@ pub(super) struct Net<'a> {
 }
 
 impl Net<'_> {
-    /// A thread for each row; vectors are read and written so many times.
-    pub(super) fn each_row(&self, vectors: usize) -> Grid {
-        Grid::elements(self.rows.count(), self.rows.replicas, (vectors * WIDTH) as f64)
+    /// Warps that have a tile of rows each, or several where there are more than fill the GPU; vectors are read and written so many times.
+    pub(super) fn each_tile(&self, vectors: usize) -> Grid {
+        let Rows { replicas, .. } = self.rows;
+        let enough = (ENOUGH_BLOCKS / replicas).max(1);
+        let blocks = self.rows.tiles().div_ceil(THREADS / 32).min(enough);
+        let numbers = (replicas * self.rows.count() * vectors * WIDTH) as f64;
+        Grid { blocks: (blocks as u32, replicas as u32, 1), threads: THREADS as u32, shared: 0, numbers }
     }
 
     /// Rows and tiles of a replica, which end the arguments of every kernel over rows.
@@ -80,7 +87,7 @@ impl Net<'_> {
         self.stack(&self.places.decoder, &a.decoder, inputs, Some(memory))?;
         self.launch(
             "read_out",
-            self.each_row(1),
+            self.each_tile(1),
             [
                 pointer(a.outputs.at()),
                 pointer(a.decoder.top.xhat.at()),
@@ -100,7 +107,7 @@ impl Net<'_> {
         }
         self.launch(
             "norm_rows",
-            self.each_row(2),
+            self.each_tile(2),
             [
                 pointer(own.top.xhat.at()),
                 pointer(own.top.variance.at()),
@@ -113,11 +120,10 @@ impl Net<'_> {
     }
 
     fn launch_embed(&self, places: &StackPlaces, embedded: &Floats, tokens: Tokens) -> Result<(), EnsembleError> {
-        let [rows, tiles] = self.extent();
-        self.cuda.launch(
+        self.launch(
             "embed_rows",
-            self.each_row(1),
-            &[
+            self.each_tile(1),
+            [
                 pointer(embedded.at()),
                 pointer(tokens.at),
                 pointer(self.parameters),
@@ -125,8 +131,6 @@ impl Net<'_> {
                 long(places.token),
                 long(places.position),
                 int(self.rows.n),
-                rows,
-                tiles,
                 int(tokens.sets),
             ],
         )
@@ -153,7 +157,7 @@ impl Net<'_> {
             let normed = &own.normed[index];
             self.launch(
                 "norm_attended",
-                self.each_row(3),
+                self.each_tile(3),
                 [
                     pointer(normed.xhat.at()),
                     pointer(normed.variance.at()),
@@ -170,7 +174,7 @@ impl Net<'_> {
         let last = own.normed.len() - 1;
         self.launch(
             "norm_fed_forward",
-            self.each_row(3),
+            self.each_tile(3),
             [
                 pointer(own.hidden.at()),
                 pointer(own.normed[last].xhat.at()),
@@ -190,7 +194,7 @@ impl Net<'_> {
         let place = |of: &Floats, asked: bool| pointer(if asked { of.at() } else { 0 });
         self.launch(
             "project_rows",
-            self.each_row(3),
+            self.each_tile(3),
             [
                 place(&own.queries, asked[0]),
                 place(&own.keys, asked[1]),
