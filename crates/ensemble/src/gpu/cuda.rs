@@ -368,7 +368,7 @@ impl Cuda {
         self.stream.synchronize().map_err(failed)
     }
 
-    /// Launch a kernel. Its arguments must be those of its definition, in order: this is the one place where that is not checked.
+    /// Launch a kernel. Its arguments must be those of its definition, in order, which nothing checks here; tests/kernels/arguments.py does.
     pub(super) fn launch(&self, kernel: &'static str, grid: Grid, arguments: &[Arg]) -> Result<(), EnsembleError> {
         let function = &self.kernels[kernel];
         let mut pointers: Vec<*mut c_void> = arguments
