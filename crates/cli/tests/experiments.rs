@@ -333,7 +333,11 @@ fn bad_input_gets_one_sentence() {
         (&["run", "tiny.toml", "--device", "cuda", "--reference"], "--features torch"),
         (
             &["run", "hahn/scratchpad", "--device", "cuda"],
-            "the encoder-decoder computes on a GPU only through LibTorch",
+            "the encoder-decoder computes on a GPU only through LibTorch, or in tf32 (--dtype tf32)",
+        ),
+        (
+            &["run", "hahn/scratchpad", "--device", "cuda", "--dtype", "tf32", "model.d=16"],
+            "the encoder-decoder has tf32 only as in the paper: d = 32",
         ),
         (&["run", "tiny.toml", "--dtype", "f16"], "tf32"),
         (&["run", "tiny.toml", "--dtype", "tf32"], "tf32 is a GPU's"),

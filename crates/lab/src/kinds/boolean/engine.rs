@@ -12,7 +12,7 @@ use pudica_nn::{Device, EncoderDecoderConfig};
 
 use super::size::check_fits_in;
 use super::training::BooleanTraining;
-use super::{KIND, Rates, RunConfig, architecture, burn_name, fast_encoder, fast_scratchpad};
+use super::{KIND, Rates, RunConfig, architecture, burn_name, fast_encoder, fast_scratchpad, no_tf32};
 use crate::compute::Compute;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -177,6 +177,6 @@ fn burn_device(config: &RunConfig, compute: &Compute) -> Result<Device> {
     match precision(compute) {
         Precision::F32 => Ok(device),
         Precision::F64 => Ok(device.double()),
-        Precision::Tf32 => Err(Error::setting("compute.dtype", format!("{what} has no tf32; use f32 or f64"))),
+        Precision::Tf32 => Err(Error::setting("compute.dtype", no_tf32(config))),
     }
 }

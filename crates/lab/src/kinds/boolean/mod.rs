@@ -122,7 +122,7 @@ fn resolve(settings: &Settings) -> Result<Settings> {
             refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
         }
         (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
-        (_, "tf32", _) if !has_tf32 => refuse("compute.dtype", &format!("{name} has no tf32; use f32 or f64")),
+        (_, "tf32", _) if !has_tf32 => refuse("compute.dtype", &no_tf32(&config)),
         (_, _, "reference") if !fast => {
             refuse("compute.engine", &format!("{name} has no other engine than the reference; leave --reference out"))
         }
@@ -232,6 +232,17 @@ fn fast_scratchpad(config: &RunConfig) -> Option<EncoderDecoderConfig> {
             has_scratchpad_engine(&own).then_some(own)
         }
         _ => None,
+    }
+}
+
+/// Why a run cannot be computed in tf32, and what to do.
+fn no_tf32(config: &RunConfig) -> String {
+    let name = burn_name(config);
+    match config.model.kind {
+        ModelKind::EncoderDecoder => format!(
+            "{name} has tf32 only as in the paper: d = 32, ff = 32, 2 heads, up to 1,024 bits, no training set; use f32 or f64"
+        ),
+        _ => format!("{name} has no tf32; use f32 or f64"),
     }
 }
 
