@@ -86,13 +86,14 @@ impl<N: Networks> Gpu<N> {
     }
 
     /// The outputs of networks that read what they wrote. As long as that is not what they read, another pass: it is right at least one
-    /// position further, since everything up to the first difference was computed from what they wrote.
+    /// position further, since everything up to the first difference was computed from what they wrote. So there are never more passes than
+    /// positions.
     pub(super) fn measure_decoded(&mut self, strings: Strings) -> Result<Option<Vec<Vec<f32>>>, EnsembleError> {
         self.check(strings)?;
         let loaded = self.pass(strings, 1)?;
         let shared = self.shared();
         let size = Size { replicas: self.members.len(), strings: loaded.strings };
-        loop {
+        for _ in 0..self.networks.sizes().n {
             let cuda = lock(&shared)?;
             match self.networks.read_own_outputs(&cuda, &self.room().activations, size)? {
                 None => return Ok(None),
