@@ -123,7 +123,7 @@ void compare_gradient(const World& w, const char* what, const vector<float>& gra
 }
 
 constexpr double TF32 = 3e-3, FLOAT = 2e-6;
-constexpr u64 NORM = 300, PROJECTION = 2000, OUT = 6000, LAYERS = 7500, HEAD_AT = 900;
+constexpr u64 NORM = 300, SECOND_NORM = 400, PROJECTION = 2000, OUT = 6000, LAYERS = 7500, HEAD_AT = 900;
 
 void check_forward(const World& w) {
     const float* params = w.params.data();
@@ -170,18 +170,32 @@ void check_forward(const World& w) {
         compare(w, "norm_attended", w.plain(out), rows, TF32);
         compare(w, "its variances", var, variances, TF32);
     }
-    vector<double> fed, between, last, answers;
+    vector<double> first, fed, between, last, answers, variances[2];
     for (u64 at = 0; at < w.R * w.rows; at++) {
-        Row v = scaled(row_of(x, at), own(at) + NORM), h = affine(v, own(at) + LAYERS, own(at) + LAYERS + D * D);
+        Row v = scaled(row_of(x, at), own(at) + NORM), z = normed(v);
+        double variance[2];
+        Row f = normed(moved(affine(row_of(attended, at), own(at) + OUT, own(at) + OUT + D * D), v, 1), &variance[0]);
+        Row u = scaled(f, own(at) + SECOND_NORM), h = affine(u, own(at) + LAYERS, own(at) + LAYERS + D * D);
         for (double& number : h) number = max(number, 0.);
-        Row y = normed(moved(affine(h, own(at) + LAYERS + D * D + D, own(at) + LAYERS + 2 * D * D + D), v, 1)), z = normed(v);
-        between.insert(between.end(), h.begin(), h.end()), fed.insert(fed.end(), y.begin(), y.end()), last.insert(last.end(), z.begin(), z.end());
+        Row y = normed(moved(affine(h, own(at) + LAYERS + D * D + D, own(at) + LAYERS + 2 * D * D + D), u, 1), &variance[1]);
+        for (auto [to, from] : {std::pair{&first, &f}, {&between, &h}, {&fed, &y}, {&last, &z}}) to->insert(to->end(), from->begin(), from->end());
+        for (int norm = 0; norm < 2; norm++) variances[norm].push_back(variance[norm]);
         Row head(own(at) + HEAD_AT, own(at) + HEAD_AT + D);
         answers.push_back(dot(v, head) + own(at)[HEAD_AT + D]);
     }
-    launch(w.grid, THREADS, [&] { norm_fed_forward(hidden.data(), out.data(), var.data(), xt.data(), params, w.P, NORM, LAYERS, w.rows, w.tiles); });
-    compare(w, "norm_fed_forward", w.plain(out), fed, TF32);
-    compare(w, "its hidden layer", w.plain(hidden), between, TF32);
+    vector<float> before = w.empty(), var2(w.R * w.rows);
+    for (bool keep : {true, false}) {
+        out = w.empty();
+        launch(w.grid, THREADS, [&] {
+            norm_fed_forward(keep ? before.data() : nullptr, var.data(), keep ? hidden.data() : nullptr, out.data(), var2.data(), at_tiles.data(), xt.data(), params, w.P, NORM,
+                             OUT, SECOND_NORM, LAYERS, w.rows, w.tiles);
+        });
+        compare(w, "norm_fed_forward", w.plain(out), fed, TF32);
+        compare(w, "its first norm", w.plain(before), first, TF32);
+        compare(w, "its hidden layer", w.plain(hidden), between, TF32);
+        compare(w, "its first variances", var, variances[0], TF32);
+        compare(w, "its second variances", var2, variances[1], TF32);
+    }
     launch(w.grid, THREADS, [&] { norm_rows(out.data(), var.data(), xt.data(), params, w.P, NORM, w.rows, w.tiles); });
     compare(w, "norm_rows", w.plain(out), last, FLOAT);
     vector<float> outputs(w.R * w.rows);

@@ -121,34 +121,45 @@ extern "C" __global__ void norm_attended(float* xhat, float* var, const float* a
     }
 }
 
-// hidden, xhat, var: the feed-forward layer after a norm, and the norm after it. Its two linear layers lie behind each other.
-extern "C" __global__ void norm_fed_forward(float* hidden, float* xhat, float* var, const float* x, const float* params, u64 P, u64 x_norm,
-                                            u64 layers, u64 rows, u64 tiles) {
-    __shared__ __align__(16) u32 lines[2][D * LINE];
-    __shared__ float bias[2][D], scales[2 * D];
+// norm_attended, then the feed-forward block and the norm after it: xhat and var of both norms. The first xhat and the hidden layer are kept where
+// they have a place. The block's two linear layers lie behind each other.
+extern "C" __global__ void norm_fed_forward(float* xhat1, float* var1, float* hidden, float* xhat2, float* var2, const float* attended,
+                                            const float* x, const float* params, u64 P, u64 x_norm, u64 projection, u64 norm, u64 layers,
+                                            u64 rows, u64 tiles) {
+    __shared__ __align__(16) u32 lines[3][D * LINE];
+    __shared__ float bias[3][D], scales[2][2 * D];
     int lane = threadIdx.x % 32, r = blockIdx.y;
     const float* own = params + r * P;
+    u64 linear[3] = {projection, layers, layers + D * D + D};
 #pragma unroll
-    for (int layer = 0; layer < 2; layer++) {
-        stage_rows(lines[layer], own + layers + layer * (D * D + D));
-        stage(bias[layer], own + layers + layer * (D * D + D) + D * D, D);
+    for (int layer = 0; layer < 3; layer++) {
+        stage_rows(lines[layer], own + linear[layer]);
+        stage(bias[layer], own + linear[layer] + D * D, D);
     }
-    stage(scales, own + x_norm, 2 * D);
+    if (x_norm != NO_NORM) stage(scales[0], own + x_norm, 2 * D);
+    stage(scales[1], own + norm, 2 * D);
     __syncthreads();
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
-        Part v, h, y;
+        Part v, y, h;
+        load_part(v, attended + at, lane);
+        begin_with(y, bias[0], lane);
+        add_product(y, v, lines[0], lane);
         load_part(v, x + at, lane);
-        scale_and_shift(v, scales, lane);
-        begin_with(h, bias[0], lane);
-        add_product(h, v, lines[0], lane);
-        EACH_NUMBER h[m][k][e] = fmaxf(h[m][k][e], 0.f);
-        store_part(hidden + at, h, lane);
-        begin_with(y, bias[1], lane);
-        add_product(y, h, lines[1], lane);
+        if (x_norm != NO_NORM) scale_and_shift(v, scales[0], lane);
         EACH_NUMBER y[m][k][e] += v[m][k][e];
-        normalise(y, var + r * rows, tile * 32, rows, lane);
-        store_part(xhat + at, y, lane);
+        normalise(y, var1 + r * rows, tile * 32, rows, lane);
+        if (xhat1) store_part(xhat1 + at, y, lane);
+        scale_and_shift(y, scales[1], lane);
+        begin_with(h, bias[1], lane);
+        add_product(h, y, lines[1], lane);
+        EACH_NUMBER h[m][k][e] = fmaxf(h[m][k][e], 0.f);
+        if (hidden) store_part(hidden + at, h, lane);
+        begin_with(v, bias[2], lane);
+        add_product(v, h, lines[2], lane);
+        EACH_NUMBER y[m][k][e] += v[m][k][e];
+        normalise(y, var2 + r * rows, tile * 32, rows, lane);
+        store_part(xhat2 + at, y, lane);
     }
 }
 

@@ -62,10 +62,10 @@ impl Jobs {
         a: &Activations,
         gradients: &Gradients,
     ) -> Result<Self, EnsembleError> {
-        let mut table = Vec::new();
+        let mut jobs: Vec<[u64; JOB]> = Vec::new();
         let mut add = |of: Of, dy: &Floats, x: Vectors, weight: usize, bias: usize| {
             let norm = x.norm.map_or(u64::MAX, |norm| norm as u64);
-            table.extend([dy.at(), x.at.at(), norm, weight as u64, bias as u64, of as u64]);
+            jobs.push([dy.at(), x.at.at(), norm, weight as u64, bias as u64, of as u64]);
         };
         let mut linear =
             |dy: &Floats, x: Vectors, weight: usize| add(Of::Linear, dy, x, weight, weight + WIDTH * WIDTH);
@@ -108,7 +108,9 @@ impl Jobs {
         }
         let top = Vectors::normed(&a.decoder.top, places.decoder.norm);
         add(Of::Head, &gradients.outputs, top, places.head, places.head + WIDTH);
-        Ok(Self { count: table.len() / JOB, table: cuda.upload(&table)? })
+        // Those that read the same x follow each other, while it is in the cache.
+        jobs.sort_by_key(|[_, x, ..]| *x);
+        Ok(Self { count: jobs.len(), table: cuda.upload(&jobs.concat())? })
     }
 }
 
@@ -129,14 +131,8 @@ impl Net<'_> {
         self.read_out_backward(a, g, outcome)?;
         self.cuda.clear(outcome.largest)?;
         let mut largest = outcome.largest.pointer();
-        let memory = Some((Vectors::normed(&a.encoder.top, self.places.encoder.norm), &g.encoder.top));
-        self.stack_backward(
-            &self.places.decoder,
-            (&a.decoder, &g.decoder),
-            memory.map(|(_, top)| top),
-            g,
-            &mut largest,
-        )?;
+        let memory = Some(&g.encoder.top);
+        self.stack_backward(&self.places.decoder, (&a.decoder, &g.decoder), memory, g, &mut largest)?;
         self.stack_backward(&self.places.encoder, (&a.encoder, &g.encoder), None, g, &mut largest)?;
         self.embed_backward(&self.places.encoder, &g.encoder, g, outcome.bits, 2)?;
         self.embed_backward(&self.places.decoder, &g.decoder, g, outcome.inputs, 3)?;

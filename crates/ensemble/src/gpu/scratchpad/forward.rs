@@ -53,6 +53,8 @@ pub(super) struct Net<'a> {
     pub(super) rows: Rows,
     pub(super) parameters: u64,
     pub(super) total: usize,
+    /// Whether the way back follows, and needs what lies between.
+    pub(super) keep: bool,
 }
 
 impl Net<'_> {
@@ -155,6 +157,9 @@ impl Net<'_> {
             }
             self.attend(attention, memory.is_some() && index == 0)?;
             let normed = &own.normed[index];
+            if index + 1 == places.attentions.len() {
+                return self.finish_layer(places, own, x);
+            }
             self.launch(
                 "norm_attended",
                 self.each_tile(3),
@@ -171,18 +176,29 @@ impl Net<'_> {
             )?;
             x = Vectors::normed(normed, places.norms[index]);
         }
-        let last = own.normed.len() - 1;
+        Ok(x)
+    }
+
+    /// What follows the last attention of a layer, which read x.
+    fn finish_layer<'a>(&self, places: &LayerPlaces, own: &'a Layer, x: Vectors) -> Result<Vectors<'a>, EnsembleError> {
+        let (last, before) = (own.normed.len() - 1, own.normed.len() - 2);
+        let kept = |of: &Floats| pointer(if self.keep { of.at() } else { 0 });
         self.launch(
             "norm_fed_forward",
-            self.each_tile(3),
+            self.each_tile(if self.keep { 5 } else { 3 }),
             [
-                pointer(own.hidden.at()),
+                kept(&own.normed[before].xhat),
+                pointer(own.normed[before].variance.at()),
+                kept(&own.hidden),
                 pointer(own.normed[last].xhat.at()),
                 pointer(own.normed[last].variance.at()),
+                pointer(own.attentions[before].attended.at()),
                 pointer(x.at.at()),
                 pointer(self.parameters),
                 long(self.total),
                 x.norm(),
+                long(places.attentions[before].out),
+                long(places.norms[before]),
                 long(places.feed_forward),
             ],
         )?;
@@ -223,7 +239,7 @@ impl Net<'_> {
             grid,
             [
                 pointer(own.attended.at()),
-                pointer(own.logs.at()),
+                pointer(if self.keep { own.logs.at() } else { 0 }),
                 pointer(own.queries.at()),
                 pointer(own.keys.at()),
                 pointer(own.values.at()),

@@ -138,8 +138,9 @@ impl Scratchpads {
         })
     }
 
-    fn net<'a>(&'a self, cuda: &'a Cuda, parameters: u64, size: Size) -> Net<'a> {
-        Net { cuda, places: &self.places, rows: Rows::of(self.sizes.n, size), parameters, total: self.sizes.total }
+    fn net<'a>(&'a self, cuda: &'a Cuda, parameters: u64, size: Size, keep: bool) -> Net<'a> {
+        let (places, rows, total) = (&self.places, Rows::of(self.sizes.n, size), self.sizes.total);
+        Net { cuda, places, rows, parameters, total, keep }
     }
 
     fn inputs(&self, pass: &Pass) -> Tokens {
@@ -197,7 +198,7 @@ impl Networks for Scratchpads {
 
     fn forward(&self, cuda: &Cuda, inputs: &Inputs, room: &mut Pass, size: Size) -> Result<(), EnsembleError> {
         let bits = Tokens { at: inputs.bits, sets: inputs.sets };
-        self.net(cuda, inputs.parameters, size).forward(&room.activations, bits, self.inputs(room))
+        self.net(cuda, inputs.parameters, size, false).forward(&room.activations, bits, self.inputs(room))
     }
 
     fn outputs<'a>(&self, room: &'a Pass) -> &'a Floats {
@@ -217,7 +218,7 @@ impl Networks for Scratchpads {
         let size = Size { replicas, strings };
         draw_bits(cuda, &self.bits, &self.keys, Ok(trained.step.pointer()), (replicas, strings * n))?;
         self.label(cuda, &self.pass, (&self.labels, &self.bits), size, replicas)?;
-        let net = self.net(cuda, trained.parameters.pointer(), size);
+        let net = self.net(cuda, trained.parameters.pointer(), size, true);
         let (bits, inputs) = (Tokens { at: self.bits.pointer(), sets: replicas }, self.inputs(&self.pass));
         net.forward(&self.pass.activations, bits, inputs)?;
         let (labels, jobs, largest) = (self.labels.pointer(), &self.jobs, &self.largest);
