@@ -1,6 +1,8 @@
-// The threads of a block as fibers, of which each runs until it waits.
+// The threads of a block as fibers, of which each runs until it waits. A fiber begins by setcontext and goes on by longjmp, which asks nothing of the
+// kernel.
 #include "cuda.hpp"
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <ucontext.h>
@@ -15,8 +17,9 @@ constexpr size_t STACK = 256 << 10;
 
 struct Fiber {
     ucontext_t context;
+    jmp_buf here;
     unsigned thread;
-    bool ended;
+    bool begun, ended;
     std::vector<char> stack = std::vector<char>(STACK);
 };
 
@@ -29,22 +32,35 @@ struct Group {
 
 std::vector<Fiber> fibers;
 Fiber* current;
-ucontext_t scheduler;
+jmp_buf scheduler;
 std::function<void()>* body;
 Group block, warps[32];
+
+void let_others_run() {
+    if (!_setjmp(current->here)) _longjmp(scheduler, 1);
+}
+
+// Let a fiber run until it waits or ends.
+void let_run(Fiber& fiber) {
+    current = &fiber;
+    if (_setjmp(scheduler)) return;
+    if (fiber.begun) _longjmp(fiber.here, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
+}
 
 void wait_for(Group& group) {
     long round = group.rounds;
     group.waiting++;
     group.go_on();
-    while (group.rounds == round) swapcontext(&current->context, &scheduler);
+    while (group.rounds == round) let_others_run();
 }
 
 void run() {
     (*body)();
     current->ended = true;
     for (Group* group : {&block, &warps[current->thread / 32]}) group->running--, group->go_on();
-    swapcontext(&current->context, &scheduler);
+    _longjmp(scheduler, 1);
 }
 
 long rounds() {
@@ -67,7 +83,7 @@ void launch(Dimensions grid, unsigned threads, std::function<void()> kernel) {
         for (Group& warp : warps) warp = Group{};
         for (unsigned thread = 0; thread < threads; thread++) {
             Fiber& fiber = fibers[thread];
-            fiber.thread = thread, fiber.ended = false, warps[thread / 32].running++;
+            fiber.thread = thread, fiber.begun = fiber.ended = false, warps[thread / 32].running++;
             getcontext(&fiber.context);
             fiber.context.uc_stack.ss_sp = fiber.stack.data();
             fiber.context.uc_stack.ss_size = STACK;
@@ -76,7 +92,7 @@ void launch(Dimensions grid, unsigned threads, std::function<void()> kernel) {
         while (block.running > 0) {
             long before = rounds();
             for (unsigned thread = 0; thread < threads; thread++)
-                if (!fibers[thread].ended) current = &fibers[thread], swapcontext(&scheduler, &current->context);
+                if (!fibers[thread].ended) let_run(fibers[thread]);
             if (rounds() == before) fprintf(stderr, "threads wait for each other for ever\n"), exit(1);
         }
     }

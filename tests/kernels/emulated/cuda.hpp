@@ -69,6 +69,17 @@ inline unsigned __reduce_max_sync(unsigned, unsigned x) {
 }
 inline unsigned atomicMax(unsigned* at, unsigned x) { return std::exchange(*at, max(*at, x)); }
 
+inline unsigned atomicAdd(unsigned* at, unsigned x) { return std::exchange(*at, *at + x); }
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned __int128)a * b >> 64; }
+inline void sincospif(float x, float* sine, float* cosine) { *sine = sin(M_PI * x), *cosine = cos(M_PI * x); }
+// The compiler is told not to contract.
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float a) { return sqrtf(a); }
+
 // Halves, two to a word.
 inline float half_of(unsigned word, int high) { uint16_t bits = high ? word >> 16 : word; _Float16 x; memcpy(&x, &bits, 2); return (float)x; }
 inline unsigned halves(float low, float high) {
