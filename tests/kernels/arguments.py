@@ -22,9 +22,9 @@ def kernels():
 
 def kind_of_argument(text):
     """What an argument of a launch is; None where its name does not tell."""
-    known = {"pointer(": "pointer", "place(": "pointer", "kept(": "pointer", "long(": "u64", "Arg::Long(": "u64", "x.norm()": "u64", "int(": "int",
+    known = {"pointer(": "pointer", "pointer_if(": "pointer", "long(": "u64", "Arg::Long(": "u64", "x.norm()": "u64", "int(": "int",
              "Arg::Double(": "double", "Arg::Float(": "float", "self.share()": "float"}
-    text = re.sub(r"^(?:\w+::)*(?=long\(|int\(|pointer\()", "", text.strip())
+    text = re.sub(r"^(?:\w+::)*(?=long\(|int\(|pointer)", "", text.strip())
     return next((kind for start, kind in known.items() if text.startswith(start)), None)
 
 

@@ -24,7 +24,10 @@ mod reference;
 pub use cpu::cpu;
 pub use engine::{Engine, Member, Noise, NoisyResponse, NormSummary, Shape, StepWork, Strings};
 pub use error::EnsembleError;
-pub use gpu::{Ceilings, ceilings, gpu, gpu_replicas, gpu_scratchpad, gpu_scratchpad_replicas, has_scratchpad_engine};
+pub use gpu::{
+    Ceilings, SCRATCHPADS_ON_GPU, ceilings, gpu, gpu_replicas, gpu_scratchpad, gpu_scratchpad_replicas,
+    has_scratchpad_engine,
+};
 pub use measure::response;
 pub use precision::Precision;
 pub use reference::{one_by_one, reference};

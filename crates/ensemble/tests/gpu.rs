@@ -406,11 +406,10 @@ fn measures_agree_to(precision: Precision, [outputs, errors, factors]: [f64; 3])
     }
 }
 
-/// Factors with 10 bits of mantissa: outputs and gradients are off by about as much, whichever kernels compute them; those of PARITY by more,
-/// whose strings' gradients almost cancel (1.05e-2 at n = 31, where the same kernels in f32 are within 1e-5).
+/// Factors with 10 bits of mantissa: outputs and gradients are off by about as much, whichever kernels compute them.
 #[test]
 fn tensor_cores_in_tf32_agree_up_to_its_rounding() {
-    tensor_cores_agree_to(Precision::Tf32, Start::Moved, [5e-3, 5e-3, 2e-2]);
+    tensor_cores_agree_to(Precision::Tf32, Start::Moved, [5e-3, 5e-3, 1e-2]);
 }
 
 /// Factors of two halves each, which have f32's digits.
@@ -473,7 +472,10 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
             let size = norm(&mut b.first_moment.iter().map(|g| f64::from(*g)));
             let off = norm(&mut a.first_moment.iter().zip(&b.first_moment).map(|(a, b)| f64::from(a - b)));
             eprintln!("{}, replica {replica}: gradient off by {:.2e}", case.name(), off / size);
-            assert!(off < gradients * size, "{}, replica {replica}: gradient off by {off} of {size}", case.name());
+            // Of PARITY at n = 31 they almost cancel: seen 1.05e-2 in TF32, while the same kernels in f32 are within 1e-5.
+            let limit =
+                if precision == Precision::Tf32 && case.shape.encoder.n == 31 { 2.0 * gradients } else { gradients };
+            assert!(off < limit * size, "{}, replica {replica}: gradient off by {off} of {size}", case.name());
         }
     }
 }

@@ -126,7 +126,7 @@ fn outputs_and_norms_agree() {
             for (a, b) in a.iter().zip(&b) {
                 let off = off(a, b);
                 // Seen: 5e-3 of outputs for two strings of one bit.
-                if off.is_nan() || off > 1e-2 {
+                if off.is_nan() || off > if n == 1 { 1e-2 } else { 3e-3 } {
                     failures.push(format!("{} strings {which}: outputs off by {off:.1e}", case.name()));
                 }
             }
@@ -176,7 +176,7 @@ fn gradients_agree() {
             assert!(key_biases(&a).chain(key_biases(&b)).all(|moment| moment == 0.0), "{}", case.name());
             eprintln!("{}, replica {replica}: gradient off by {all:.2e}", case.name());
             // Seen: at most 9.5e-3, of seven strings of 5 bits, whose gradients almost cancel; mostly 1e-3.
-            if all.is_nan() || all > 2e-2 {
+            if all.is_nan() || all > 1e-2 {
                 failures.push(format!("{}, replica {replica}: gradient off by {all:.1e}", case.name()));
                 for Parameter { name, range, .. } in b.weights.layout() {
                     let off = off(&a.first_moment[range.clone()], &b.first_moment[range.clone()]);

@@ -23,3 +23,4 @@ mod trained;
 
 pub use engine::{gpu, gpu_replicas, gpu_scratchpad, gpu_scratchpad_replicas, has_scratchpad_engine};
 pub use measure::{Ceilings, ceilings};
+pub use scratchpad::SCRATCHPADS_ON_GPU;

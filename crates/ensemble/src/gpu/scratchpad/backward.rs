@@ -3,7 +3,7 @@
 use super::buffers::{
     Activations, Attention, AttentionGradients, Gradients, Layer, LayerGradients, Rows, Stack, StackGradients,
 };
-use super::forward::{Net, Tokens, Vectors};
+use super::forward::{Net, Tokens, Vectors, pointer_if};
 use super::places::{LayerPlaces, Places, StackPlaces};
 use super::{HEADS, WIDTH};
 use crate::EnsembleError;
@@ -315,15 +315,14 @@ impl Net<'_> {
         plus: Option<&Floats>,
         projection: usize,
     ) -> Result<(), EnsembleError> {
-        let place = |of: &Floats, asked: bool| pointer(if asked { of.at() } else { 0 });
         self.launch(
             "project_rows_backward",
             self.each_tile(5),
             [
                 pointer(to.at()),
-                place(&of.queries, asked[0]),
-                place(&of.keys, asked[1]),
-                place(&of.values, asked[2]),
+                pointer_if(asked[0], &of.queries),
+                pointer_if(asked[1], &of.keys),
+                pointer_if(asked[2], &of.values),
                 pointer(plus.map_or(0, Floats::at)),
                 pointer(self.parameters),
                 long(self.total),

@@ -35,6 +35,11 @@ impl<'a> Vectors<'a> {
     }
 }
 
+/// Where numbers begin, or nothing: a kernel leaves out what has no place.
+pub(super) fn pointer_if(asked: bool, of: &Floats) -> Arg {
+    pointer(if asked { of.at() } else { 0 })
+}
+
 /// What the decoder's layers read of the encoder.
 pub(super) type Memory<'a> = Option<Vectors<'a>>;
 
@@ -182,14 +187,13 @@ impl Net<'_> {
     /// What follows the last attention of a layer, which read x.
     fn finish_layer<'a>(&self, places: &LayerPlaces, own: &'a Layer, x: Vectors) -> Result<Vectors<'a>, EnsembleError> {
         let (last, before) = (own.normed.len() - 1, own.normed.len() - 2);
-        let kept = |of: &Floats| pointer(if self.keep { of.at() } else { 0 });
         self.launch(
             "norm_fed_forward",
             self.each_tile(if self.keep { 5 } else { 3 }),
             [
-                kept(&own.normed[before].xhat),
+                pointer_if(self.keep, &own.normed[before].xhat),
                 pointer(own.normed[before].variance.at()),
-                kept(&own.hidden),
+                pointer_if(self.keep, &own.hidden),
                 pointer(own.normed[last].xhat.at()),
                 pointer(own.normed[last].variance.at()),
                 pointer(own.attentions[before].attended.at()),
@@ -207,14 +211,13 @@ impl Net<'_> {
 
     /// Queries, keys and values of x, those that are asked for.
     fn project(&self, own: &Attention, x: Vectors, projection: usize, asked: [bool; 3]) -> Result<(), EnsembleError> {
-        let place = |of: &Floats, asked: bool| pointer(if asked { of.at() } else { 0 });
         self.launch(
             "project_rows",
             self.each_tile(3),
             [
-                place(&own.queries, asked[0]),
-                place(&own.keys, asked[1]),
-                place(&own.values, asked[2]),
+                pointer_if(asked[0], &own.queries),
+                pointer_if(asked[1], &own.keys),
+                pointer_if(asked[2], &own.values),
                 pointer(x.at.at()),
                 pointer(self.parameters),
                 long(self.total),
@@ -239,7 +242,7 @@ impl Net<'_> {
             grid,
             [
                 pointer(own.attended.at()),
-                pointer(if self.keep { own.logs.at() } else { 0 }),
+                pointer_if(self.keep, &own.logs),
                 pointer(own.queries.at()),
                 pointer(own.keys.at()),
                 pointer(own.values.at()),

@@ -1,4 +1,4 @@
-//! The scratchpad's encoder-decoder, in TF32: attention on tensor cores without storing its weights, everything else a thread for each row.
+//! The scratchpad's encoder-decoder, in TF32: attention on tensor cores without storing its weights, everything else a warp for 32 rows.
 //! `places` says where parameters lie, `buffers` what is kept, `forward` and `backward` are the passes, written as launches of the kernels
 //! in `kernels/scratchpad*.cu`.
 
@@ -26,8 +26,11 @@ use crate::{EnsembleError, Member, Precision};
 const WIDTH: usize = 32;
 const HEADS: usize = 2;
 
-/// The longest strings that there is a paper for; how long they may be on a GPU depends on the shared memory that a block may have.
+/// The paper's longest strings; how long they may be on a GPU depends on the shared memory that a block may have.
 const LONGEST: usize = 1024;
+
+/// Which networks there are kernels for, in words.
+pub const SCRATCHPADS_ON_GPU: &str = "d = 32, ff = 32, 2 heads, up to 1,024 bits, no training set";
 
 /// Rows of all replicas that fill the GPU.
 const ENOUGH_ROWS: usize = 1 << 20;
@@ -95,9 +98,7 @@ impl Scratchpads {
         members: &[Member],
     ) -> Result<Self, EnsembleError> {
         if !is_for(config) || members.iter().any(|member| member.task.training_set().is_some()) {
-            let problem = format!(
-                "scratchpads are made for the GPU with d = {WIDTH}, ff = {WIDTH}, {HEADS} heads, strings of up to {LONGEST} bits and no training set"
-            );
+            let problem = format!("scratchpads are made for the GPU only as in the paper: {SCRATCHPADS_ON_GPU}");
             return Err(unusable(format!("{problem}; use --device cpu")));
         }
         let (places, n) = (Places::of(config)?, config.n);

@@ -22,7 +22,7 @@ use std::path::Path;
 use pudica_boolean::TruthTable;
 use pudica_boolean::memory::available;
 use pudica_boolean::plain;
-use pudica_ensemble::has_scratchpad_engine;
+use pudica_ensemble::{SCRATCHPADS_ON_GPU, has_scratchpad_engine};
 use pudica_nn::{
     AdamWConfig, Architecture, Cell, Device, EncoderConfig, EncoderDecoderConfig, MlpConfig, Network, RecurrentConfig,
     StateSpaceConfig, TrainingState, TransformerConfig, Variant,
@@ -239,9 +239,9 @@ fn fast_scratchpad(config: &RunConfig) -> Option<EncoderDecoderConfig> {
 fn no_tf32(config: &RunConfig) -> String {
     let name = burn_name(config);
     match config.model.kind {
-        ModelKind::EncoderDecoder => format!(
-            "{name} has tf32 only as in the paper: d = 32, ff = 32, 2 heads, up to 1,024 bits, no training set; use f32 or f64"
-        ),
+        ModelKind::EncoderDecoder => {
+            format!("{name} has tf32 only as in the paper: {SCRATCHPADS_ON_GPU}; use f32 or f64")
+        }
         _ => format!("{name} has no tf32; use f32 or f64"),
     }
 }
