@@ -1,5 +1,4 @@
 #define QUERIES 16 // that a warp reads at a time
-#define QUERY_LINE 24 // floats from one query's gradient to the next's in shared memory, so that eight lie in different banks
 
 __device__ __forceinline__ u32 transposed(u32 m) {
     u32 out;
@@ -10,19 +9,20 @@ __device__ __forceinline__ u32 transposed(u32 m) {
 // Gradients [R, rows, D] of queries (before they were scaled), keys and values, from that of what was attended to, dattended [R, rows, D], and its
 // product with it, products [R, B, heads, n]. A warp has 32 keys at a time and goes over all queries; their gradients add up in shared memory, in a
 // fixed order: warps have different windows of queries, and change them together. dattended is scaled by a power of two, so that its largest number
-// `largest` [R] is near 16, for the halves' sake. Shared memory: 168 bytes for each query, up to a multiple of 16 times the warps.
+// `largest` [R] is near 16, for the halves' sake. Shared memory: 144 bytes for each query, up to a multiple of 16.
 extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dqueries, float* dkeys, float* dvalues, const float* dattended,
                                                                        const float* products, const u32* largest, const float* logs,
                                                                        const u16* queries, const u16* keys, const u16* values, int n,
                                                                        int causal, u64 rows, u64 tiles) {
     extern __shared__ __align__(128) unsigned char memory[];
-    int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    int full = (n + QUERIES - 1) / QUERIES, window = (full + warps - 1) / warps, all = window * warps, padded = all * QUERIES;
+    int warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, in = lane % 8;
+    int all = (n + QUERIES - 1) / QUERIES, padded = all * QUERIES;
     int b = blockIdx.x / HEADS, h = blockIdx.x % HEADS, r = blockIdx.y;
     u64 of = ((u64)r * gridDim.x + blockIdx.x) * n, own = (u64)r * tiles * 32 * D, string = (u64)b * n;
+    // Of two queries, what their scores' and their weights' gradients begin with, as a product's sums lie in a lane: each twice.
     unsigned char* gradient_memory = memory + padded * 32;
-    float2* known = (float2*)(gradient_memory + padded * 32);
-    float* sums = (float*)(known + padded);
+    float* known = (float*)(gradient_memory + padded * 32); // [padded / 2, 2, 4]
+    float* sums = known + padded * 4;                       // [all, 2, 32 lanes, 4], as a product's sums lie
 
     int exponent;
     frexpf(__uint_as_float(largest[r]), &exponent);
@@ -30,105 +30,100 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
     stage_factor(memory, queries + of * HEAD, n, padded);
     for (int i = threadIdx.x; i < padded; i += blockDim.x) {
         // Beyond the last query all weights are 2^-infinity.
-        known[i] = i < n ? make_float2(-logs[of + i], -products[of + i] * by) : make_float2(-ENDLESS, 0.f);
+        float* to = known + i / 2 * 8 + i % 2;
+        to[0] = to[2] = i < n ? -logs[of + i] : -ENDLESS;
+        to[4] = to[6] = i < n ? -products[of + i] * by : 0.f;
 #pragma unroll
         for (int c = 0; c < HEAD; c += 2) {
             float2 two = i < n ? *(const float2*)(dattended + own + place_of(string + i, h * HEAD + c)) : make_float2(0.f, 0.f);
             *(u32*)(gradient_memory + piece_at(i, c / 8) + c % 8 * 2) = halves(two.x * by, two.y * by);
         }
     }
-    for (int k = threadIdx.x; k < padded * QUERY_LINE; k += blockDim.x) sums[k] = 0.f;
-    __syncthreads();
+    for (int k = threadIdx.x; k < padded * HEAD; k += blockDim.x) sums[k] = 0.f;
 
-    int in = lane % 8, plain_row = lane / 16 * 8 + in, plain_piece = lane / 8 % 2, turned_row = lane / 8 % 2 * 8 + in, turned_piece = lane / 16;
-    u32 query_base = shared_address(memory), gradient_base = shared_address(gradient_memory);
-    int rounds = (n + 32 * warps - 1) / (32 * warps);
-    for (int round = 0; round < rounds; round++) {
+    u32 plain = shared_address(memory) + piece_at(lane / 16 * 8 + in, lane / 8 % 2);
+    u32 turned = shared_address(memory) + piece_at(lane / 8 % 2 * 8 + in, lane / 16);
+    for (int round = 0; round * warps * 32 < n; round++) {
         int first = (round * warps + warp) * 32; // beyond n where there are no keys left
-        u32 k[2][4], v[2][4], turned[2][4];
+        u32 k[2][4], v[2][4], k_turned[2][4];
 #pragma unroll
         for (int m = 0; m < 2; m++) {
             load_left(k[m], keys + of * HEAD, first + 16 * m, n, lane);
             load_left(v[m], values + of * HEAD, first + 16 * m, n, lane);
 #pragma unroll
-            for (int e = 0; e < 4; e++) turned[m][e] = transposed(k[m][e]);
+            for (int e = 0; e < 4; e++) k_turned[m][e] = transposed(k[m][e]);
         }
         float dk[2][2][4] = {}, dv[2][2][4] = {};
-        for (int step = 0, until = 0, tile = warp * window; step < all; step++, tile++) {
-            if (step == until) {
-                __syncthreads();
-                until += window;
-            }
-            tile = tile == all ? 0 : tile;
-            int start = tile * QUERIES;
-            if (first >= n || start >= n || (causal && start + QUERIES <= first)) continue;
-            u32 q[4], dout[4];
-            load_matrices(q, query_base + piece_at(start + plain_row, plain_piece));
-            load_matrices(dout, gradient_base + piece_at(start + plain_row, plain_piece));
-            // Scores less the logarithm of their sum, and the gradients of weights less what the softmax takes from all.
-            float s[2][2][4], ds[2][2][4];
+        // The queries that any of these keys is seen by.
+        int lowest = causal ? round * warps * 32 / QUERIES : 0, window = (all - lowest + warps - 1) / warps;
+        for (int turn = 0; turn < warps; turn++) {
+            __syncthreads();
+            int begin = lowest + (warp + turn) % warps * window, end = first < n ? min(begin + window, all) : 0;
+            if (causal) begin = max(begin, first / QUERIES);
+            for (int tile = begin; tile < end; tile++) {
+                u32 q[4], dout[4];
+                load_matrices(q, plain + tile * QUERIES * 32);
+                load_matrices(dout, plain + (padded + tile * QUERIES) * 32);
+                // Scores less the logarithm of their sum, and the gradients of weights less what the softmax takes from all.
+                float s[2][2][4], ds[2][2][4];
 #pragma unroll
-            for (int j = 0; j < 2; j++) {
-                float4 of_two = *(const float4*)(known + start + 8 * j + 2 * t); // of the queries 2 t and 2 t + 1
-                float logs_of_two[4] = {of_two.x, of_two.z, of_two.x, of_two.z}, products_of_two[4] = {of_two.y, of_two.w, of_two.y, of_two.w};
+                for (int j = 0; j < 2; j++) {
+                    float4 two = *(const float4*)(known + (tile * 8 + 4 * j + t) * 8), other = *(const float4*)(known + (tile * 8 + 4 * j + t) * 8 + 4);
+                    float less[4] = {two.x, two.y, two.z, two.w}, taken[4] = {other.x, other.y, other.z, other.w};
 #pragma unroll
-                for (int m = 0; m < 2; m++) {
-                    multiply_onto(s[m][j], k[m], q[2 * j], q[2 * j + 1], logs_of_two);
-                    multiply_onto(ds[m][j], v[m], dout[2 * j], dout[2 * j + 1], products_of_two);
+                    for (int m = 0; m < 2; m++) {
+                        multiply_onto(s[m][j], k[m], q[2 * j], q[2 * j + 1], less);
+                        multiply_onto(ds[m][j], v[m], dout[2 * j], dout[2 * j + 1], taken);
+                    }
                 }
-            }
-            if (first + 32 > n || (causal && start < first + 32)) {
+                if (first + 32 > n || (causal && tile * QUERIES < first + 32)) {
+#pragma unroll
+                    for (int m = 0; m < 2; m++)
+#pragma unroll
+                        for (int j = 0; j < 2; j++)
+#pragma unroll
+                            for (int e = 0; e < 4; e++) {
+                                int key = first + 16 * m + g + e / 2 * 8, query = tile * QUERIES + 8 * j + 2 * t + e % 2;
+                                if (key >= n || (causal && key > query)) s[m][j][e] = -ENDLESS;
+                            }
+                }
+                u32 weights[2][4], gradients[2][4];
 #pragma unroll
                 for (int m = 0; m < 2; m++)
 #pragma unroll
-                    for (int j = 0; j < 2; j++)
+                    for (int j = 0; j < 2; j++) {
 #pragma unroll
                         for (int e = 0; e < 4; e++) {
-                            int key = first + 16 * m + g + e / 2 * 8, query = start + 8 * j + 2 * t + e % 2;
-                            if (key >= n || (causal && key > query)) s[m][j][e] = -ENDLESS;
+                            s[m][j][e] = power_of_two(s[m][j][e]);
+                            ds[m][j][e] *= s[m][j][e];
                         }
-            }
-            u32 weights[2][4], gradients[2][4];
 #pragma unroll
-            for (int j = 0; j < 2; j++)
+                        for (int half = 0; half < 2; half++) {
+                            weights[m][2 * j + half] = halves(s[m][j][2 * half], s[m][j][2 * half + 1]);
+                            gradients[m][2 * j + half] = halves(ds[m][j][2 * half], ds[m][j][2 * half + 1]);
+                        }
+                    }
+                u32 q_turned[4], dout_turned[4];
+                load_transposed(q_turned, turned + tile * QUERIES * 32);
+                load_transposed(dout_turned, turned + (padded + tile * QUERIES) * 32);
+                float4* sum = (float4*)sums + tile * 64 + lane;
+                float4 low = sum[0], high = sum[32];
+                float dq[2][4] = {{low.x, low.y, low.z, low.w}, {high.x, high.y, high.z, high.w}};
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
 #pragma unroll
-                    for (int e = 0; e < 4; e++) {
-                        s[m][j][e] = power_of_two(s[m][j][e]);
-                        ds[m][j][e] *= s[m][j][e];
+                    for (int j = 0; j < 2; j++) {
+                        multiply(dv[m][j], weights[m], dout_turned[2 * j], dout_turned[2 * j + 1]);
+                        multiply(dk[m][j], gradients[m], q_turned[2 * j], q_turned[2 * j + 1]);
                     }
-#pragma unroll
-                    for (int half = 0; half < 2; half++) {
-                        weights[m][2 * j + half] = halves(s[m][j][2 * half], s[m][j][2 * half + 1]);
-                        gradients[m][2 * j + half] = halves(ds[m][j][2 * half], ds[m][j][2 * half + 1]);
-                    }
+                    // By queries: a half of keys and a half of queries have changed places.
+                    u32 by_query[4] = {transposed(gradients[m][0]), transposed(gradients[m][2]), transposed(gradients[m][1]),
+                                       transposed(gradients[m][3])};
+                    multiply(dq[0], by_query, k_turned[m][0], k_turned[m][1]);
+                    multiply(dq[1], by_query, k_turned[m][2], k_turned[m][3]);
                 }
-            u32 q_turned[4], dout_turned[4];
-            load_transposed(q_turned, query_base + piece_at(start + turned_row, turned_piece));
-            load_transposed(dout_turned, gradient_base + piece_at(start + turned_row, turned_piece));
-            float dq[2][4] = {};
-#pragma unroll
-            for (int m = 0; m < 2; m++) {
-#pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    multiply(dv[m][j], weights[m], dout_turned[2 * j], dout_turned[2 * j + 1]);
-                    multiply(dk[m][j], gradients[m], q_turned[2 * j], q_turned[2 * j + 1]);
-                }
-                // By queries: a half of keys and a half of queries have changed places.
-                u32 by_query[4] = {transposed(gradients[m][0]), transposed(gradients[m][2]), transposed(gradients[m][1]),
-                                   transposed(gradients[m][3])};
-                multiply(dq[0], by_query, turned[m][0], turned[m][1]);
-                multiply(dq[1], by_query, turned[m][2], turned[m][3]);
+                sum[0] = make_float4(dq[0][0], dq[0][1], dq[0][2], dq[0][3]), sum[32] = make_float4(dq[1][0], dq[1][1], dq[1][2], dq[1][3]);
             }
-#pragma unroll
-            for (int j = 0; j < 2; j++)
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    float2* to = (float2*)(sums + (start + g + 8 * half) * QUERY_LINE + 8 * j + 2 * t);
-                    float2 sum = *to;
-                    *to = make_float2(sum.x + dq[j][2 * half], sum.y + dq[j][2 * half + 1]);
-                }
         }
 #pragma unroll
         for (int m = 0; m < 2; m++)
@@ -148,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
     for (int i = threadIdx.x; i < n; i += blockDim.x)
 #pragma unroll
         for (int c = 0; c < HEAD; c += 2) {
-            float2 sum = *(const float2*)(sums + i * QUERY_LINE + c);
+            float2 sum = *(const float2*)(sums + ((i / QUERIES * 2 + c / 8) * 32 + i % 8 * 4 + c % 8 / 2) * 4 + i / 8 % 2 * 2);
             *(float2*)(dqueries + own + place_of(string + i, h * HEAD + c)) = make_float2(sum.x * back * 0.25f, sum.y * back * 0.25f);
         }
 }

@@ -415,8 +415,7 @@ fn backward_warps(n: usize) -> usize {
     n.div_ceil(32).min(MOST_WARPS)
 }
 
-/// Bytes of its shared memory: queries and gradients as halves, two numbers known of each, and the sums of 24 floats.
+/// Bytes of its shared memory: queries and gradients as halves, two numbers known of each, twice, and the sums.
 pub(super) fn backward_memory(n: usize) -> usize {
-    let queries = n.div_ceil(16).next_multiple_of(backward_warps(n)) * 16;
-    queries * (32 + 32 + 8 + 96)
+    n.next_multiple_of(16) * (32 + 32 + 16 + 64)
 }
