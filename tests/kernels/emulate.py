@@ -14,8 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "crates/ensemble/src/gpu/kernels"
 EMULATED = ROOT / "tests/kernels/emulated"
-FILES = ["common", "scratchpad", "scratchpad_rows", "scratchpad_rows_backward", "scratchpad_attention", "scratchpad_attend",
-         "scratchpad_attend_backward", "scratchpad_gradients"]
+FILES = ["common", "scratchpad", "scratchpad_rows", "scratchpad_gradients", "scratchpad_rows_backward", "scratchpad_attention", "scratchpad_attend",
+         "scratchpad_attend_backward"]
 # What the engine launches beside.
 OTHERS = ["draw", "layer_norm", "norm", "optimiser"]
 SHAPE = ["-DD=32", "-DHEADS=2", "-DFF=32", "-DNUMBER=float"]

@@ -35,6 +35,7 @@ unsigned current_thread();
 void wait_for_block();
 void wait_for_warp();
 #define __syncthreads() wait_for_block()
+#define __syncwarp() wait_for_warp()
 
 // A block's dynamic shared memory.
 extern unsigned char memory[1 << 18];

@@ -111,7 +111,7 @@ pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
         ]
     ),
     program!(
-        ["common", "scratchpad", "scratchpad_rows_backward"],
+        ["common", "scratchpad", "scratchpad_gradients", "scratchpad_rows_backward"],
         [
             "read_out_backward",
             "note_loss",
@@ -121,11 +121,11 @@ pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
             "project_rows_backward",
             "embed_rows_backward",
             "token_gradients",
+            "gather_gradients",
         ]
     ),
     program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend"], ["attend_rows"]),
     program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend_backward"], ["attend_rows_backward"]),
-    program!(["common", "scratchpad", "scratchpad_gradients"], ["weight_gradients", "gather_gradients"]),
 ];
 
 /// The programs as machine code, each compiled by a thread of its own.

@@ -139,14 +139,12 @@ __device__ __forceinline__ void normalise(Part& x, float* variances, u64 first, 
     EACH_NUMBER x[m][k][e] *= variance[m][e / 2];
 }
 
-// The gradient dy of a norm's output becomes that of its input. xhat is a tile of its output before scale and shift, `norm` its scale.
-__device__ __forceinline__ void norm_backward(Part& dy, const float* xhat, const float* variances, const float* norm, u64 first, u64 rows, int lane) {
+// The gradient dy of a norm's output becomes that of its input. xhat is its output before scale and shift, `norm` its scale.
+__device__ __forceinline__ void norm_backward(Part& dy, const Part& xhat, const float* variances, const float* norm, u64 first, u64 rows, int lane) {
     float mean[2][2] = {}, along[2][2] = {};
-    Part x;
-    load_part(x, xhat, lane);
     EACH_NUMBER {
         dy[m][k][e] *= norm[8 * k + 2 * (lane % 4) + e % 2];
-        mean[m][e / 2] += dy[m][k][e], along[m][e / 2] += dy[m][k][e] * x[m][k][e];
+        mean[m][e / 2] += dy[m][k][e], along[m][e / 2] += dy[m][k][e] * xhat[m][k][e];
     }
     finish_sums(mean);
     finish_sums(along);
@@ -160,7 +158,7 @@ __device__ __forceinline__ void norm_backward(Part& dy, const float* xhat, const
             for (int k = 0; k < 4; k++)
 #pragma unroll
                 for (int e = 2 * half; e < 2 * half + 2; e++)
-                    dy[m][k][e] = factor * (dy[m][k][e] - mean[m][half] / D - x[m][k][e] * (along[m][half] / D));
+                    dy[m][k][e] = factor * (dy[m][k][e] - mean[m][half] / D - xhat[m][k][e] * (along[m][half] / D));
         }
 }
 

@@ -1,87 +1,113 @@
-// Gradients of the weights of linear layers and norms: sums over all rows, of all layers at once.
+// Gradients of weights, sums over rows: each kernel of the way back adds up those of its rows, where their factors are at hand.
+//
+// parts [R, blocks, P]: a block's sums, each where its parameter lies. gather_gradients adds them up.
 
-// One of them: that of a linear layer y = W x + b is dy^T x and the sum of dy; that of a norm the diagonal of dy^T xhat, and the same sum.
-struct Job {
-    const float* dy;     // [R, rows, D]
-    const float* x;      // [R, rows, D]
-    u64 x_norm;          // whose scale and shift x lacks
-    u64 weight, bias;    // where their gradients go
-    u64 kind;            // 0: linear; 1: norm; 2: a linear layer with one output; 3: one of keys
+// A lane's columns, 8 k + 2 t + e at [k][e], summed over its rows.
+typedef float Columns[4][2];
+
+// Of a norm: its output's gradient times its output before scale and shift; and the gradient.
+struct NormSums {
+    Columns scale, shift;
 };
 
-#define SUMS (D * D + D)
+// Of a linear layer: dy^T x, as a product's sums lie; and dy.
+struct LayerSums {
+    float weight[2][4][4];
+    Columns bias;
+};
 
-// parts [R, jobs, parts, D * D + D]: each block's sums of its tiles of rows. Four warps.
-extern "C" __global__ void __launch_bounds__(128) weight_gradients(float* parts, const Job* jobs, u64 tiles) {
-    __shared__ float sums[4][SUMS];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4, r = blockIdx.z;
-    Job job = jobs[blockIdx.y];
-    const float *dy = job.dy + r * tiles * 32 * D, *x = job.x + r * tiles * 32 * D;
-    float c[2][4][4] = {}, bias[2][2] = {};
-    for (u64 tile = blockIdx.x * 4 + warp; tile < tiles; tile += gridDim.x * 4) {
-        const float4 *left = (const float4*)(dy + tile * 32 * D), *right = (const float4*)(x + tile * 32 * D);
-        // Which of a product's rows, columns and steps is which does not matter, if it is known: four numbers that lie side by side, of the columns
-        // 16 half + 2 g and the next and the rows t + 4 step and eight further, are a lane's part of a left factor, or of two right ones.
+// Shared memory of these sums, in bytes: two matrices of 32 rows for each warp.
+#define SUM_MEMORY (WARPS * 2 * 32 * D * 4)
+
+__device__ __forceinline__ void add_norm(NormSums& sums, const Part& dy, const Part& xhat) {
+    EACH_NUMBER sums.scale[k][e % 2] += dy[m][k][e] * xhat[m][k][e], sums.shift[k][e % 2] += dy[m][k][e];
+}
+
+// A warp's rows to shared memory, as they lie in tiles. The lanes have read what was there before.
+__device__ __forceinline__ void show_rows(uint4* to, const Part& x, int lane) {
+    __syncwarp();
 #pragma unroll
-        for (int step = 0; step < 4; step++) {
-            int at = step / 2 * 4 * 32 + g / 4 * 32 + (t + step % 2 * 4) * 4 + g % 4;
-            float4 a[2] = {left[at], left[at + 64]}, b[2] = {right[at], right[at + 64]};
+    for (int m = 0; m < 2; m++)
 #pragma unroll
-            for (int half = 0; half < 2; half++) bias[half][0] += a[half].x + a[half].z, bias[half][1] += a[half].y + a[half].w;
+        for (int k = 0; k < 4; k++) to[(m * 4 + k) * 32 + lane] = make_uint4(tf32(x[m][k][0]), tf32(x[m][k][1]), tf32(x[m][k][2]), tf32(x[m][k][3]));
+    __syncwarp();
+}
+
+// Of a layer, from dy and a shown x; `room` is for dy.
+__device__ __forceinline__ void add_layer(LayerSums& sums, const Part& dy, const uint4* x, uint4* room, int lane) {
+    int g = lane / 4, t = lane % 4;
+    show_rows(room, dy, lane);
+    EACH_NUMBER sums.bias[k][e % 2] += dy[m][k][e];
+    // Which of a product's rows, columns and steps is which does not matter, if it is known: four numbers that lie side by side, of the columns
+    // 16 half + 2 g and the next and the rows t + 4 step and eight further, are a lane's part of a left factor, or of two right ones.
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                u32 factor[4] = {tf32(a[half].x), tf32(a[half].y), tf32(a[half].z), tf32(a[half].w)};
+    for (int step = 0; step < 4; step++) {
+        int at = step / 2 * 4 * 32 + g / 4 * 32 + (t + step % 2 * 4) * 4 + g % 4;
+        uint4 b[2] = {x[at], x[at + 64]};
 #pragma unroll
-                for (int k = 0; k < 2; k++) {
-                    multiply_tf32(c[half][2 * k], factor, tf32(b[k].x), tf32(b[k].z));
-                    multiply_tf32(c[half][2 * k + 1], factor, tf32(b[k].y), tf32(b[k].w));
-                }
+        for (int half = 0; half < 2; half++) {
+            uint4 four = room[at + 64 * half];
+            u32 a[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                multiply_tf32(sums.weight[half][2 * k], a, b[k].x, b[k].z);
+                multiply_tf32(sums.weight[half][2 * k + 1], a, b[k].y, b[k].w);
             }
         }
     }
+}
+
+// The block's sum of columns, to [D].
+__device__ __forceinline__ void store_columns(float* to, Columns& sums, float* memory) {
+    int lane = threadIdx.x % 32;
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+#pragma unroll
+            for (int by = 4; by < 32; by *= 2) sums[k][e] += __shfl_xor_sync(0xffffffffu, sums[k][e], by);
+            if (lane < 4) memory[threadIdx.x / 32 * D + 8 * k + 2 * lane + e] = sums[k][e];
+        }
+    __syncthreads();
+    if (threadIdx.x >= D) return;
+    float sum = 0.f;
+    for (int warp = 0; warp < WARPS; warp++) sum += memory[warp * D + threadIdx.x];
+    to[threadIdx.x] = sum;
+}
+
+// The block's sums for a norm, to its scale and shift.
+__device__ __forceinline__ void store_norm(float* to, NormSums& sums, float* memory) {
+    store_columns(to, sums.scale, memory);
+    store_columns(to + D, sums.shift, memory);
+}
+
+// The block's sums for a layer, to its weight and bias.
+__device__ __forceinline__ void store_layer(float* weight, float* bias, LayerSums& sums, float* memory) {
+    int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    store_columns(bias, sums.bias, memory);
+    __syncthreads();
+    float* own = memory + threadIdx.x / 32 * D * D;
 #pragma unroll
     for (int half = 0; half < 2; half++)
 #pragma unroll
         for (int k = 0; k < 4; k++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) sums[warp][(16 * half + 2 * g + e / 2) * D + 16 * (k / 2) + 4 * t + 2 * (e % 2) + k % 2] = c[half][k][e];
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            bias[half][e] += __shfl_xor_sync(0xffffffffu, bias[half][e], 1);
-            bias[half][e] += __shfl_xor_sync(0xffffffffu, bias[half][e], 2);
-            if (t == 0) sums[warp][D * D + 16 * half + 2 * g + e] = bias[half][e];
-        }
+            for (int e = 0; e < 4; e++) own[(16 * half + 2 * g + e / 2) * D + 16 * (k / 2) + 4 * t + 2 * (e % 2) + k % 2] = sums.weight[half][k][e];
     __syncthreads();
-    float* to = parts + (((u64)r * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * SUMS;
-    for (int k = threadIdx.x; k < SUMS; k += 128) to[k] = sums[0][k] + sums[1][k] + sums[2][k] + sums[3][k];
+    for (int k = threadIdx.x; k < D * D; k += THREADS) {
+        float sum = 0.f;
+        for (int warp = 0; warp < WARPS; warp++) sum += memory[warp * D * D + k];
+        weight[k] = sum;
+    }
 }
 
-// The gradients, from parts: all of a job by one block. That of a bias of keys is 0, since it cancels in the softmax; rounding would make noise of
-// it, which AdamW turns into full steps.
-extern "C" __global__ void gather_gradients(float* grads, const float* parts, const Job* jobs, const float* params, u64 P, int count, float share) {
-    __shared__ float sums[SUMS];
+// grads [R, P] of parameters first .. end - 1, from parts [R, count, P]. A thread has a parameter.
+extern "C" __global__ void gather_gradients(float* grads, const float* parts, u64 P, u64 first, u64 end, int count, float share) {
+    u64 k = first + (u64)blockIdx.x * THREADS + threadIdx.x;
     int r = blockIdx.y;
-    Job job = jobs[blockIdx.x];
-    const float* from = parts + ((u64)r * gridDim.x + blockIdx.x) * count * SUMS;
-    for (int k = threadIdx.x; k < SUMS; k += THREADS) {
-        float sum = 0.f;
-        for (int part = 0; part < count; part++) sum += from[(u64)part * SUMS + k];
-        sums[k] = sum * share;
-    }
-    __syncthreads();
-    const float* own = params + r * P;
-    float* to = grads + r * P;
-    int outputs = job.kind == 2 ? 1 : D;
-    for (int k = threadIdx.x; k < D * D; k += THREADS) {
-        int o = k / D, i = k % D;
-        float sum = sums[k];
-        if (job.x_norm != NO_NORM) sum = sum * own[job.x_norm + i] + sums[D * D + o] * own[job.x_norm + D + i];
-        if (job.kind == 1) {
-            if (o == i) to[job.weight + i] = sum;
-        } else if (o < outputs)
-            to[job.weight + k] = sum;
-    }
-    if (threadIdx.x < outputs) to[job.bias + threadIdx.x] = job.kind == 3 ? 0.f : sums[D * D + threadIdx.x];
+    if (k >= end) return;
+    float sum = 0.f;
+    for (int part = 0; part < count; part++) sum += parts[((u64)r * count + part) * P + k];
+    grads[r * P + k] = sum * share;
 }

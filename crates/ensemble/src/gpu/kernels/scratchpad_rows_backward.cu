@@ -2,12 +2,26 @@
 //
 // Gradients are those of the sum of squared errors, not of their mean: halves have no digits left for the latter. gather_gradients divides.
 
-// From outputs: dout [R, rows, D], the gradient in column 0 (the others stay 0), which weight_gradients reads; dy, that of the last norm's output; and
-// each block's part of the loss [R, blocks].
-extern "C" __global__ void read_out_backward(float* dout, float* dy, double* parts, const float* out, const float* labels, const float* params,
-                                             u64 P, u64 head, u64 rows, u64 tiles) {
-    int lane = threadIdx.x % 32, r = blockIdx.y;
-    double sum = 0.;
+// What a kernel of the way back needs: its lane and replica, and its block's part of the gradients.
+#define BACKWARD                                                     \
+    extern __shared__ __align__(128) unsigned char memory[];         \
+    int lane = threadIdx.x % 32, r = blockIdx.y;                     \
+    uint4 *shown = (uint4*)memory + threadIdx.x / 32 * 2 * 32 * D / 4, *room = shown + 32 * D / 4; \
+    const float* own = params + r * P;                               \
+    parts += ((u64)r * gridDim.x + blockIdx.x) * P;
+
+// From outputs, through the head and the norm before it: dx, and each block's part of the loss [R, blocks].
+extern "C" __global__ void read_out_backward(float* dx, float* parts, double* losses, const float* out, const float* labels, const float* xhat,
+                                             const float* var, const float* params, u64 P, u64 norm, u64 head, u64 rows, u64 tiles) {
+    BACKWARD
+    __shared__ float norms[2 * D], weights[D], bias[WARPS];
+    stage(norms, own + norm, 2 * D);
+    stage(weights, own + head, D);
+    __syncthreads();
+    double loss = 0.;
+    float errors = 0.f;
+    Columns of_head = {};
+    NormSums sums = {};
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
         float gradient[2][2];
@@ -18,17 +32,29 @@ extern "C" __global__ void read_out_backward(float* dout, float* dy, double* par
                 u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
                 float error = row < rows ? out[r * rows + row] - labels[r * rows + row] : 0.f;
                 gradient[m][half] = 2.f * error;
-                if (lane % 4 == 0) sum += (double)error * error;
+                if (lane % 4 == 0) loss += (double)error * error, errors += 2.f * error;
             }
-        Part g;
-        EACH_NUMBER g[m][k][e] = gradient[m][e / 2] * params[r * P + head + 8 * k + 2 * (lane % 4) + e % 2];
-        store_part(dy + at, g, lane);
-        if (lane % 4 == 0)
-#pragma unroll
-            for (int m = 0; m < 2; m++) ((float4*)(dout + at))[m * 4 * 32 + lane] = make_float4(gradient[m][0], 0.f, gradient[m][1], 0.f);
+        Part g, x;
+        load_part(x, xhat + at, lane);
+        EACH_NUMBER {
+            int c = 8 * k + 2 * (lane % 4) + e % 2;
+            g[m][k][e] = gradient[m][e / 2] * weights[c];
+            of_head[k][e % 2] += gradient[m][e / 2] * (x[m][k][e] * norms[c] + norms[D + c]);
+        }
+        add_norm(sums, g, x);
+        norm_backward(g, x, var + r * rows, norms, tile * 32, rows, lane);
+        store_part(dx + at, g, lane);
     }
-    sum = sum_over_block(sum);
-    if (threadIdx.x == 0) parts[r * gridDim.x + blockIdx.x] = sum;
+    store_norm(parts + norm, sums, (float*)memory);
+    store_columns(parts + head, of_head, (float*)memory);
+    errors = sum_over_warp(errors);
+    if (lane == 0) bias[threadIdx.x / 32] = errors;
+    loss = sum_over_block(loss);
+    if (threadIdx.x > 0) return;
+    losses[r * gridDim.x + blockIdx.x] = loss;
+    float sum = 0.f;
+    for (int warp = 0; warp < WARPS; warp++) sum += bias[warp];
+    parts[head + D] = sum;
 }
 
 // The mean squared error from its parts [R, parts], noted at losses[*step - *first][r].
@@ -41,115 +67,155 @@ extern "C" __global__ void note_loss(double* losses, const double* parts, const 
 }
 
 // dx: through a norm, from dy.
-extern "C" __global__ void norm_rows_backward(float* dx, const float* dy, const float* xhat, const float* var, const float* params, u64 P,
-                                              u64 norm, u64 rows, u64 tiles) {
-    int lane = threadIdx.x % 32, r = blockIdx.y;
+extern "C" __global__ void norm_rows_backward(float* dx, float* parts, const float* dy, const float* xhat, const float* var, const float* params,
+                                              u64 P, u64 norm, u64 rows, u64 tiles) {
+    BACKWARD
+    NormSums sums = {};
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
-        Part g;
+        Part g, x;
         load_part(g, dy + at, lane);
-        norm_backward(g, xhat + at, var + r * rows, params + r * P + norm, tile * 32, rows, lane);
+        load_part(x, xhat + at, lane);
+        add_norm(sums, g, x);
+        norm_backward(g, x, var + r * rows, own + norm, tile * 32, rows, lane);
         store_part(dx + at, g, lane);
     }
+    store_norm(parts + norm, sums, (float*)memory);
 }
 
-// Through a norm and the feed-forward layer before it: dsum, of the norm's input; dhidden, before the ReLU; dx, of what the layer reads.
-extern "C" __global__ void norm_fed_forward_backward(float* dx, float* dsum, float* dhidden, const float* dy, const float* xhat, const float* var,
-                                                     const float* hidden, const float* params, u64 P, u64 norm, u64 layers, u64 rows,
-                                                     u64 tiles) {
+// dx: through a norm and the feed-forward layer before it, which read x.
+extern "C" __global__ void __launch_bounds__(256) norm_fed_forward_backward(float* dx, float* parts, const float* dy, const float* xhat,
+                                                                            const float* var, const float* hidden, const float* x,
+                                                                            const float* params, u64 P, u64 norm, u64 layers, u64 x_norm,
+                                                                            u64 rows, u64 tiles) {
+    BACKWARD
     __shared__ __align__(16) u32 lines[2][D * LINE];
-    __shared__ float scale[D];
-    int lane = threadIdx.x % 32, r = blockIdx.y;
-    const float* own = params + r * P;
+    __shared__ float scale[D], before[2 * D];
     stage_columns(lines[0], own + layers);
     stage_columns(lines[1], own + layers + D * D + D);
     stage(scale, own + norm, D);
+    stage(before, own + x_norm, 2 * D);
     __syncthreads();
+    NormSums sums = {};
+    LayerSums first = {}, second = {};
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
-        Part g, h, dh = {};
+        Part g, read, dh = {};
         load_part(g, dy + at, lane);
-        norm_backward(g, xhat + at, var + r * rows, scale, tile * 32, rows, lane);
-        store_part(dsum + at, g, lane);
+        load_part(read, xhat + at, lane);
+        add_norm(sums, g, read);
+        norm_backward(g, read, var + r * rows, scale, tile * 32, rows, lane);
         add_product(dh, g, lines[1], lane);
-        load_part(h, hidden + at, lane);
-        EACH_NUMBER dh[m][k][e] = h[m][k][e] > 0.f ? dh[m][k][e] : 0.f;
-        store_part(dhidden + at, dh, lane);
+        load_part(read, hidden + at, lane);
+        EACH_NUMBER dh[m][k][e] = read[m][k][e] > 0.f ? dh[m][k][e] : 0.f;
+        show_rows(shown, read, lane);
+        add_layer(second, g, shown, room, lane);
         add_product(g, dh, lines[0], lane);
         store_part(dx + at, g, lane);
+        load_part(read, x + at, lane);
+        scale_and_shift(read, before, lane);
+        show_rows(shown, read, lane);
+        add_layer(first, dh, shown, room, lane);
     }
+    store_norm(parts + norm, sums, (float*)memory);
+    store_layer(parts + layers, parts + layers + D * D, first, (float*)memory);
+    store_layer(parts + layers + D * D + D, parts + layers + 2 * D * D + D, second, (float*)memory);
 }
 
 // Through a norm and the attention's out-projection before it: dsum, of the norm's input; dattended; its product with what was attended to
 // [R, B, heads, n]; and the largest of dattended [R], as bits.
-extern "C" __global__ void norm_attended_backward(float* dsum, float* dattended, float* products, u32* largest, const float* dy,
-                                                  const float* xhat, const float* var, const float* attended, const float* params, u64 P,
-                                                  u64 norm, u64 projection, int n, u64 rows, u64 tiles) {
+extern "C" __global__ void __launch_bounds__(256) norm_attended_backward(float* dsum, float* dattended, float* products, u32* largest, float* parts,
+                                                                         const float* dy, const float* xhat, const float* var,
+                                                                         const float* attended, const float* params, u64 P, u64 norm,
+                                                                         u64 projection, int n, u64 rows, u64 tiles) {
+    BACKWARD
     __shared__ __align__(16) u32 lines[D * LINE];
     __shared__ float scale[D];
-    int lane = threadIdx.x % 32, r = blockIdx.y;
-    const float* own = params + r * P;
     stage_columns(lines, own + projection);
     stage(scale, own + norm, D);
     __syncthreads();
     u32 most = 0;
+    NormSums sums = {};
+    LayerSums out = {};
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
-        Part g, o = {};
+        Part g, read, o = {};
         load_part(g, dy + at, lane);
-        norm_backward(g, xhat + at, var + r * rows, scale, tile * 32, rows, lane);
+        load_part(read, xhat + at, lane);
+        add_norm(sums, g, read);
+        norm_backward(g, read, var + r * rows, scale, tile * 32, rows, lane);
         store_part(dsum + at, g, lane);
         add_product(o, g, lines, lane);
         store_part(dattended + at, o, lane);
-        load_part(g, attended + at, lane);
+        load_part(read, attended + at, lane);
+        show_rows(shown, read, lane);
+        add_layer(out, g, shown, room, lane);
 #pragma unroll
         for (int h = 0; h < HEADS; h++) {
-            float sums[2][2] = {};
+            float along[2][2] = {};
 #pragma unroll
             for (int m = 0; m < 2; m++)
 #pragma unroll
                 for (int k = 2 * h; k < 2 * h + 2; k++)
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
-                        sums[m][e / 2] += o[m][k][e] * g[m][k][e];
+                        along[m][e / 2] += o[m][k][e] * read[m][k][e];
                         most = max(most, __float_as_uint(fabsf(o[m][k][e])));
                     }
-            finish_sums(sums);
+            finish_sums(along);
 #pragma unroll
             for (int m = 0; m < 2; m++)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
                     u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
-                    if (lane % 4 == 0 && row < rows) products[((r * (rows / n) + row / n) * HEADS + h) * n + row % n] = sums[m][half];
+                    if (lane % 4 == 0 && row < rows) products[((r * (rows / n) + row / n) * HEADS + h) * n + row % n] = along[m][half];
                 }
         }
     }
     most = __reduce_max_sync(0xffffffffu, most);
     if (lane == 0) atomicMax(largest + r, most);
+    store_norm(parts + norm, sums, (float*)memory);
+    store_layer(parts + projection, parts + projection + D * D, out, (float*)memory);
 }
 
-// dx: through an in-projection from queries, keys and values, those there are, plus what else there is.
-extern "C" __global__ void project_rows_backward(float* dx, const float* dqueries, const float* dkeys, const float* dvalues, const float* plus,
-                                                 const float* params, u64 P, u64 projection, u64 rows, u64 tiles) {
+// dx: through an in-projection, which read x, from queries, keys and values, those there are, plus what else there is.
+extern "C" __global__ void __launch_bounds__(256) project_rows_backward(float* dx, float* parts, const float* dqueries, const float* dkeys,
+                                                                        const float* dvalues, const float* plus, const float* x,
+                                                                        const float* params, u64 P, u64 x_norm, u64 projection, u64 rows,
+                                                                        u64 tiles) {
+    BACKWARD
     __shared__ __align__(16) u32 lines[3][D * LINE];
-    int lane = threadIdx.x % 32, r = blockIdx.y;
+    __shared__ float before[2 * D];
     const float* from[3] = {dqueries, dkeys, dvalues};
 #pragma unroll
     for (int part = 0; part < 3; part++)
-        if (from[part]) stage_columns(lines[part], params + r * P + projection + part * D * D);
+        if (from[part]) stage_columns(lines[part], own + projection + part * D * D);
+    if (x_norm != NO_NORM) stage(before, own + x_norm, 2 * D);
     __syncthreads();
+    LayerSums sums[3] = {};
     EACH_TILE {
         u64 at = (r * tiles + tile) * 32 * D;
         Part g = {}, d;
+        load_part(d, x + at, lane);
+        if (x_norm != NO_NORM) scale_and_shift(d, before, lane);
+        show_rows(shown, d, lane);
         if (plus) load_part(g, plus + at, lane);
 #pragma unroll
         for (int part = 0; part < 3; part++)
             if (from[part]) {
                 load_part(d, from[part] + at, lane);
                 add_product(g, d, lines[part], lane);
+                add_layer(sums[part], d, shown, room, lane);
             }
         store_part(dx + at, g, lane);
     }
+    // The gradient of keys' bias is 0, since it cancels in the softmax; rounding would make noise of it, which AdamW turns into full steps.
+#pragma unroll
+    for (int c = 0; c < 8; c++) sums[1].bias[c / 2][c % 2] = 0.f;
+#pragma unroll
+    for (int part = 0; part < 3; part++)
+        if (from[part])
+            store_layer(parts + projection + part * D * D, parts + projection + 3 * D * D + part * D, sums[part], (float*)memory);
 }
 
 // Of embeddings: of each position, and each position's part [R, 3, width, n] of those of tokens. A warp has two columns of 32 positions.

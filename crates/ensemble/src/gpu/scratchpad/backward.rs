@@ -1,117 +1,27 @@
 //! From the gradient of the outputs to those of the parameters, derived by hand.
 
-use super::buffers::{
-    Activations, Attention, AttentionGradients, Gradients, Layer, LayerGradients, Rows, Stack, StackGradients,
-};
+use super::buffers::{Activations, Attention, Gradients, Layer, Rows, Stack};
 use super::forward::{Net, Tokens, Vectors, pointer_if};
-use super::places::{LayerPlaces, Places, StackPlaces};
+use super::places::{AttentionPlaces, LayerPlaces, StackPlaces};
 use super::{HEADS, WIDTH};
 use crate::EnsembleError;
 use crate::gpu::buffers::Floats;
-use crate::gpu::cuda::{Arg, Cuda, Grid, Memory, THREADS};
+use crate::gpu::cuda::{Arg, Grid, Memory, THREADS};
 use crate::gpu::forward::{int, long, pointer};
 use crate::gpu::trained::Trained;
-
-/// Words of a job: Job in scratchpad_gradients.cu.
-const JOB: usize = 6;
-
-/// Warps of a block of weight_gradients, and tiles that a warp of it does at least.
-const GRADIENT_WARPS: usize = 4;
-const TILES_A_WARP: usize = 8;
 
 /// Warps that a block of attend_rows_backward has at most.
 const MOST_WARPS: usize = 16;
 
-/// Sums over all rows that gradients of weights are, in parts.
-pub(super) struct Jobs {
-    table: Memory<u64>,
-    count: usize,
-}
+/// Bytes of shared memory that adding up gradients takes: SUM_MEMORY in scratchpad_gradients.cu.
+const SUM_MEMORY: usize = THREADS * 2 * WIDTH * size_of::<f32>();
 
-/// Numbers of the parts of all sums of one replica.
-pub(super) fn part_numbers(places: &Places, rows: Rows) -> usize {
-    count(places) * parts(rows) * (WIDTH * WIDTH + WIDTH)
-}
+/// Blocks that fill the GPU, of kernels whose warps have many numbers.
+const ENOUGH_BLOCKS: usize = 264;
 
-/// How many parts a sum has.
-fn parts(rows: Rows) -> usize {
-    rows.tiles().div_ceil(GRADIENT_WARPS * TILES_A_WARP).min(64)
-}
-
-/// How many sums there are: of every linear layer, an in-projection being three, and of every norm.
-fn count(places: &Places) -> usize {
-    let layer = |layer: &LayerPlaces| 4 * layer.attentions.len() + 2 + layer.norms.len();
-    let stack = |stack: &StackPlaces| stack.layers.iter().map(layer).sum::<usize>() + 1;
-    stack(&places.encoder) + stack(&places.decoder) + 1
-}
-
-/// What a sum's result is the gradient of.
-#[derive(Clone, Copy)]
-enum Of {
-    Linear,
-    Norm,
-    Head,
-    /// Whose bias cancels in the softmax.
-    Keys,
-}
-
-impl Jobs {
-    pub(super) fn new(
-        cuda: &Cuda,
-        places: &Places,
-        a: &Activations,
-        gradients: &Gradients,
-    ) -> Result<Self, EnsembleError> {
-        let mut jobs: Vec<[u64; JOB]> = Vec::new();
-        let mut add = |of: Of, dy: &Floats, x: Vectors, weight: usize, bias: usize| {
-            let norm = x.norm.map_or(u64::MAX, |norm| norm as u64);
-            jobs.push([dy.at(), x.at.at(), norm, weight as u64, bias as u64, of as u64]);
-        };
-        let mut linear =
-            |dy: &Floats, x: Vectors, weight: usize| add(Of::Linear, dy, x, weight, weight + WIDTH * WIDTH);
-        let memory = Vectors::normed(&a.encoder.top, places.encoder.norm);
-        let stacks =
-            [(&places.encoder, &a.encoder, &gradients.encoder), (&places.decoder, &a.decoder, &gradients.decoder)];
-        let mut projections = Vec::new();
-        for (places, own, gradients) in stacks {
-            let mut x = Vectors::plain(&own.embedded);
-            for ((places, own), gradients) in places.layers.iter().zip(&own.layers).zip(&gradients.layers) {
-                for (index, at) in places.attentions.iter().enumerate() {
-                    let (attention, of) = (&own.attentions[index], &gradients.attentions[index]);
-                    let source = if index > 0 { memory } else { x };
-                    projections.push((at.projection, [(&of.queries, x), (&of.keys, source), (&of.values, source)]));
-                    linear(&of.sum, Vectors::plain(&attention.attended), at.out);
-                    x = Vectors::normed(&own.normed[index], places.norms[index]);
-                }
-                linear(&gradients.hidden, x, places.feed_forward);
-                let second = places.feed_forward + WIDTH * WIDTH + WIDTH;
-                linear(&gradients.sum, Vectors::plain(&own.hidden), second);
-                let last = own.normed.len() - 1;
-                x = Vectors::normed(&own.normed[last], places.norms[last]);
-            }
-        }
-        for (projection, parts) in projections {
-            for (index, (dy, x)) in parts.into_iter().enumerate() {
-                let bias = projection + 3 * WIDTH * WIDTH + index * WIDTH;
-                let of = if index == 1 { Of::Keys } else { Of::Linear };
-                add(of, dy, x, projection + index * WIDTH * WIDTH, bias);
-            }
-        }
-        let mut norm = |dy: &Floats, xhat: &Floats, at: usize| add(Of::Norm, dy, Vectors::plain(xhat), at, at + WIDTH);
-        for (places, own, gradients) in stacks {
-            for ((places, own), gradients) in places.layers.iter().zip(&own.layers).zip(&gradients.layers) {
-                for ((at, own), dy) in places.norms.iter().zip(&own.normed).zip(&gradients.normed) {
-                    norm(dy, &own.xhat, *at);
-                }
-            }
-            norm(&gradients.top, &own.top.xhat, places.norm);
-        }
-        let top = Vectors::normed(&a.decoder.top, places.decoder.norm);
-        add(Of::Head, &gradients.outputs, top, places.head, places.head + WIDTH);
-        // Those that read the same x follow each other, while it is in the cache.
-        jobs.sort_by_key(|[_, x, ..]| *x);
-        Ok(Self { count: jobs.len(), table: cuda.upload(&jobs.concat())? })
-    }
+/// Blocks of each kernel over rows, of one replica: so many parts have the gradients of parameters.
+pub(super) fn parts(rows: Rows) -> usize {
+    rows.tiles().div_ceil(THREADS / 32).min((ENOUGH_BLOCKS / rows.replicas).max(1))
 }
 
 /// What the way back begins with.
@@ -120,38 +30,54 @@ pub(super) struct Outcome<'a> {
     pub(super) bits: Tokens,
     pub(super) inputs: Tokens,
     pub(super) trained: &'a Trained,
-    pub(super) jobs: &'a Jobs,
     /// The largest gradient of what each attention gives [attentions, R].
     pub(super) largest: &'a Memory<u32>,
+}
+
+/// A gradient on its way through a stack: from what it comes, and what it is added to.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    g: &'a Gradients,
+    /// What the decoder reads of the encoder.
+    memory: Option<Vectors<'a>>,
 }
 
 impl Net<'_> {
     /// Loss, and gradients of all parameters.
     pub(super) fn backward(&self, a: &Activations, g: &Gradients, outcome: &Outcome) -> Result<(), EnsembleError> {
-        self.read_out_backward(a, g, outcome)?;
         self.cuda.clear(outcome.largest)?;
         let mut largest = outcome.largest.pointer();
-        let memory = Some(&g.encoder.top);
-        self.stack_backward(&self.places.decoder, (&a.decoder, &g.decoder), memory, g, &mut largest)?;
-        self.stack_backward(&self.places.encoder, (&a.encoder, &g.encoder), None, g, &mut largest)?;
-        self.embed_backward(&self.places.encoder, &g.encoder, g, outcome.bits, 2)?;
-        self.embed_backward(&self.places.decoder, &g.decoder, g, outcome.inputs, 3)?;
-        self.weight_gradients(g, outcome.jobs)
+        let memory = Some(Vectors::normed(&a.encoder.top, self.places.encoder.norm));
+        self.read_out_backward(a, g, outcome)?;
+        self.stack_backward(&self.places.decoder, &a.decoder, Way { g, memory }, &mut largest)?;
+        self.embed_backward(&self.places.decoder, g, outcome.inputs, 3)?;
+        self.norm_backward(&a.encoder, g)?;
+        self.stack_backward(&self.places.encoder, &a.encoder, Way { g, memory: None }, &mut largest)?;
+        self.embed_backward(&self.places.encoder, g, outcome.bits, 2)?;
+        self.gather_gradients(g)
+    }
+
+    /// A grid of warps that add up the gradients of parameters of their rows; vectors are read and written so many times.
+    fn each_tile_summed(&self, vectors: usize) -> Grid {
+        let blocks = (parts(self.rows) as u32, self.rows.replicas as u32, 1);
+        Grid { blocks, shared: SUM_MEMORY as u32, ..self.each_tile(vectors) }
     }
 
     fn read_out_backward(&self, a: &Activations, g: &Gradients, outcome: &Outcome) -> Result<(), EnsembleError> {
-        let grid = self.each_tile(1);
         self.launch(
             "read_out_backward",
-            grid,
+            self.each_tile_summed(2),
             [
-                pointer(g.outputs.at()),
-                pointer(g.decoder.top.at()),
+                pointer(g.flow.at()),
+                pointer(g.parts.at()),
                 pointer(g.loss_parts.at()),
                 pointer(a.outputs.at()),
                 pointer(outcome.labels),
+                pointer(a.decoder.top.xhat.at()),
+                pointer(a.decoder.top.variance.at()),
                 pointer(self.parameters),
                 long(self.total),
+                long(self.places.decoder.norm),
                 long(self.places.head),
             ],
         )?;
@@ -165,89 +91,93 @@ impl Net<'_> {
                 pointer(g.loss_parts.at()),
                 pointer(outcome.trained.step.pointer()),
                 pointer(outcome.trained.first.pointer()),
-                int(grid.blocks.0 as usize),
+                int(parts(self.rows)),
                 long(self.rows.count()),
                 int(self.rows.replicas),
             ],
         )
     }
 
-    /// Through a stack, from the gradient of its last norm's output to that of its embeddings; `memory` is that of the encoder's last norm.
+    /// Through the encoder's last norm, whose output is the memory.
+    fn norm_backward(&self, encoder: &Stack, g: &Gradients) -> Result<(), EnsembleError> {
+        self.launch(
+            "norm_rows_backward",
+            self.each_tile_summed(3),
+            [
+                pointer(g.flow.at()),
+                pointer(g.parts.at()),
+                pointer(g.memory.at()),
+                pointer(encoder.top.xhat.at()),
+                pointer(encoder.top.variance.at()),
+                pointer(self.parameters),
+                long(self.total),
+                long(self.places.encoder.norm),
+            ],
+        )
+    }
+
+    /// Through a stack's layers, to the gradient of its embeddings.
     fn stack_backward(
         &self,
         places: &StackPlaces,
-        (own, gradients): (&Stack, &StackGradients),
-        memory: Option<&Floats>,
-        g: &Gradients,
+        own: &Stack,
+        way: Way,
         largest: &mut u64,
     ) -> Result<(), EnsembleError> {
-        // The output of the layer below, which what is above it adds its gradient to.
-        let below = |layer: usize| match layer {
-            0 => &gradients.embedded,
-            above => gradients.layers[above - 1].normed.last().unwrap_or(&gradients.embedded),
-        };
-        self.launch(
-            "norm_rows_backward",
-            self.each_tile(3),
-            [
-                pointer(below(places.layers.len()).at()),
-                pointer(gradients.top.at()),
-                pointer(own.top.xhat.at()),
-                pointer(own.top.variance.at()),
-                pointer(self.parameters),
-                long(self.total),
-                long(places.norm),
-            ],
-        )?;
-        let top = places.layers.len().saturating_sub(1);
-        for (index, (places, own)) in places.layers.iter().zip(&own.layers).enumerate().rev() {
-            let memory = memory.map(|memory| (memory, index < top));
-            self.layer_backward(places, (own, &gradients.layers[index]), (below(index), memory), g, largest)?;
+        for index in (0..places.layers.len()).rev() {
+            let x = match index {
+                0 => Vectors::plain(&own.embedded),
+                above => Vectors::out_of(&places.layers[above - 1], &own.layers[above - 1]),
+            };
+            // The memory has no gradient yet before the last layer.
+            let has_some = index + 1 < places.layers.len();
+            self.layer_backward(&places.layers[index], &own.layers[index], x, (way, has_some), largest)?;
         }
         Ok(())
     }
 
-    /// Through a layer, to the gradient of what it reads and to that of the memory, which may have some already.
+    /// Through a layer, to the gradient of what it reads, x, and to that of the memory, which may have some already.
     fn layer_backward(
         &self,
         places: &LayerPlaces,
-        (own, gradients): (&Layer, &LayerGradients),
-        (below, memory): (&Floats, Option<(&Floats, bool)>),
-        g: &Gradients,
+        own: &Layer,
+        x: Vectors,
+        (way, has_some): (Way, bool),
         largest: &mut u64,
     ) -> Result<(), EnsembleError> {
-        let last = own.normed.len() - 1;
+        let (g, last) = (way.g, own.normed.len() - 1);
         self.launch(
             "norm_fed_forward_backward",
-            self.each_tile(6),
+            self.each_tile_summed(5),
             [
-                pointer(gradients.normed[last - 1].at()),
-                pointer(gradients.sum.at()),
-                pointer(gradients.hidden.at()),
-                pointer(gradients.normed[last].at()),
+                pointer(g.flow.at()),
+                pointer(g.parts.at()),
+                pointer(g.flow.at()),
                 pointer(own.normed[last].xhat.at()),
                 pointer(own.normed[last].variance.at()),
                 pointer(own.hidden.at()),
+                pointer(own.normed[last - 1].xhat.at()),
                 pointer(self.parameters),
                 long(self.total),
                 long(places.norms[last]),
                 long(places.feed_forward),
+                long(places.norms[last - 1]),
             ],
         )?;
         for (index, at) in places.attentions.iter().enumerate().rev() {
-            let (attention, of) = (&own.attentions[index], &gradients.attentions[index]);
             self.launch(
                 "norm_attended_backward",
-                self.each_tile(5),
+                self.each_tile_summed(5),
                 [
-                    pointer(of.sum.at()),
+                    pointer(g.sum.at()),
                     pointer(g.attended.at()),
                     pointer(g.products.at()),
                     pointer(*largest),
-                    pointer(gradients.normed[index].at()),
+                    pointer(g.parts.at()),
+                    pointer(g.flow.at()),
                     pointer(own.normed[index].xhat.at()),
                     pointer(own.normed[index].variance.at()),
-                    pointer(attention.attended.at()),
+                    pointer(own.attentions[index].attended.at()),
                     pointer(self.parameters),
                     long(self.total),
                     long(places.norms[index]),
@@ -255,15 +185,15 @@ impl Net<'_> {
                     int(self.rows.n),
                 ],
             )?;
-            self.attend_backward(attention, of, g, memory.is_some() && index == 0, *largest)?;
+            self.attend_backward(&own.attentions[index], g, way.memory.is_some() && index == 0, *largest)?;
             *largest += (self.rows.replicas * size_of::<u32>()) as u64;
-            let to = if index > 0 { &gradients.normed[index - 1] } else { below };
-            match memory.filter(|_| index > 0) {
-                None => self.project_backward(to, of, [true; 3], Some(&of.sum), at.projection)?,
-                Some((memory, has_some)) => {
-                    self.project_backward(to, of, [true, false, false], Some(&of.sum), at.projection)?;
-                    let already = Some(memory).filter(|_| has_some);
-                    self.project_backward(memory, of, [false, true, true], already, at.projection)?;
+            match way.memory.filter(|_| index > 0) {
+                None => self.project_backward((&g.flow, Some(&g.sum)), g, [true; 3], x, at)?,
+                Some(memory) => {
+                    let x = Vectors::normed(&own.normed[index - 1], places.norms[index - 1]);
+                    self.project_backward((&g.flow, Some(&g.sum)), g, [true, false, false], x, at)?;
+                    let already = Some(&g.memory).filter(|_| has_some);
+                    self.project_backward((&g.memory, already), g, [false, true, true], memory, at)?;
                 }
             }
         }
@@ -273,7 +203,6 @@ impl Net<'_> {
     fn attend_backward(
         &self,
         own: &Attention,
-        of: &AttentionGradients,
         g: &Gradients,
         causal: bool,
         largest: u64,
@@ -290,9 +219,9 @@ impl Net<'_> {
             "attend_rows_backward",
             grid,
             [
-                pointer(of.queries.at()),
-                pointer(of.keys.at()),
-                pointer(of.values.at()),
+                pointer(g.queries.at()),
+                pointer(g.keys.at()),
+                pointer(g.values.at()),
                 pointer(g.attended.at()),
                 pointer(g.products.at()),
                 pointer(largest),
@@ -306,27 +235,30 @@ impl Net<'_> {
         )
     }
 
-    /// Adds to `plus` the gradients of queries, keys and values, those asked for, through their projection.
+    /// The gradients of queries, keys and values, those asked for, through their projection of x, plus what there is, to `to`.
     fn project_backward(
         &self,
-        to: &Floats,
-        of: &AttentionGradients,
+        (to, plus): (&Floats, Option<&Floats>),
+        g: &Gradients,
         asked: [bool; 3],
-        plus: Option<&Floats>,
-        projection: usize,
+        x: Vectors,
+        at: &AttentionPlaces,
     ) -> Result<(), EnsembleError> {
         self.launch(
             "project_rows_backward",
-            self.each_tile(5),
+            self.each_tile_summed(6),
             [
                 pointer(to.at()),
-                pointer_if(asked[0], &of.queries),
-                pointer_if(asked[1], &of.keys),
-                pointer_if(asked[2], &of.values),
+                pointer(g.parts.at()),
+                pointer_if(asked[0], &g.queries),
+                pointer_if(asked[1], &g.keys),
+                pointer_if(asked[2], &g.values),
                 pointer(plus.map_or(0, Floats::at)),
+                pointer(x.at.at()),
                 pointer(self.parameters),
                 long(self.total),
-                long(projection),
+                x.norm(),
+                long(at.projection),
             ],
         )
     }
@@ -334,7 +266,6 @@ impl Net<'_> {
     fn embed_backward(
         &self,
         places: &StackPlaces,
-        own: &StackGradients,
         g: &Gradients,
         tokens: Tokens,
         vocabulary: usize,
@@ -349,7 +280,7 @@ impl Net<'_> {
             &[
                 pointer(g.parameters.at()),
                 pointer(g.token_parts.at()),
-                pointer(own.embedded.at()),
+                pointer(g.flow.at()),
                 pointer(tokens.at),
                 long(self.total),
                 long(places.position),
@@ -380,30 +311,19 @@ impl Net<'_> {
         Arg::Float((1.0 / self.rows.count() as f64) as f32)
     }
 
-    fn weight_gradients(&self, g: &Gradients, jobs: &Jobs) -> Result<(), EnsembleError> {
-        let (replicas, parts) = (self.rows.replicas, parts(self.rows));
-        let numbers = (2 * jobs.count * replicas * self.rows.tiles() * 32 * WIDTH) as f64;
-        self.cuda.count_flops(numbers * WIDTH as f64);
-        self.cuda.launch(
-            "weight_gradients",
-            Grid {
-                blocks: (parts as u32, jobs.count as u32, replicas as u32),
-                threads: 32 * GRADIENT_WARPS as u32,
-                shared: 0,
-                numbers,
-            },
-            &[pointer(g.parts.at()), pointer(jobs.table.pointer()), long(self.rows.tiles())],
-        )?;
+    fn gather_gradients(&self, g: &Gradients) -> Result<(), EnsembleError> {
+        let (first, end, replicas) = (self.places.dense, self.places.count, self.rows.replicas);
+        let numbers = (end - first) as f64 * (replicas * parts(self.rows)) as f64;
         self.cuda.launch(
             "gather_gradients",
-            Grid { blocks: (jobs.count as u32, replicas as u32, 1), threads: THREADS as u32, shared: 0, numbers: 0.0 },
+            Grid { numbers, ..Grid::elements(end - first, replicas, 0.0) },
             &[
                 pointer(g.parameters.at()),
                 pointer(g.parts.at()),
-                pointer(jobs.table.pointer()),
-                pointer(self.parameters),
                 long(self.total),
-                int(parts),
+                long(first),
+                long(end),
+                int(parts(self.rows)),
                 self.share(),
             ],
         )

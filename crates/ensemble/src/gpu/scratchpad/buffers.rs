@@ -134,93 +134,44 @@ impl Activations {
     }
 }
 
-/// Of an attention: of its queries, keys and values, and of the input of the norm after it.
-pub(super) struct AttentionGradients {
-    pub(super) queries: Floats,
-    pub(super) keys: Floats,
-    pub(super) values: Floats,
-    pub(super) sum: Floats,
-}
-
-/// Of a layer: of its attentions, of its hidden layer before the ReLU, of the input of its last norm, and of the output of each norm.
-pub(super) struct LayerGradients {
-    pub(super) attentions: Vec<AttentionGradients>,
-    pub(super) hidden: Floats,
-    pub(super) sum: Floats,
-    pub(super) normed: Vec<Floats>,
-}
-
-/// Of a stack: of its embeddings, its layers, and the output of its last norm.
-pub(super) struct StackGradients {
-    pub(super) embedded: Floats,
-    pub(super) layers: Vec<LayerGradients>,
-    pub(super) top: Floats,
-}
-
-/// Everything the way back needs beside.
+/// What the way back needs. Vectors are of one layer at a time.
 pub(super) struct Gradients {
     /// [R, total]
     pub(super) parameters: Floats,
-    pub(super) encoder: StackGradients,
-    pub(super) decoder: StackGradients,
-    /// Of outputs, in the first column of vectors.
-    pub(super) outputs: Floats,
-    /// Of what one attention gives, and its product with that.
+    /// Of what a kernel has come back to.
+    pub(super) flow: Floats,
+    /// Of the input of the norm after an attention, of what the attention gives, and its product with that.
+    pub(super) sum: Floats,
     pub(super) attended: Floats,
     pub(super) products: Floats,
-    /// Sums of each job's parts [R, jobs, parts, d * d + d], those of tokens [R, 3, d, n], and of losses.
+    /// Of the attention's queries, keys and values.
+    pub(super) queries: Floats,
+    pub(super) keys: Floats,
+    pub(super) values: Floats,
+    /// Of the encoder's output, which all layers of the decoder add to.
+    pub(super) memory: Floats,
+    /// Each block's sums for parameters [R, blocks, total], each position's for tokens [R, 3, d, n], and each block's losses as doubles.
     pub(super) parts: Floats,
     pub(super) token_parts: Floats,
     pub(super) loss_parts: Floats,
 }
 
 impl Gradients {
-    pub(super) fn new(
-        places: &Places,
-        rows: Rows,
-        (total, parts): (usize, usize),
-        allocator: &mut Allocator,
-    ) -> Result<Self, EnsembleError> {
-        let parameters = allocator.floats(rows.replicas * total)?;
-        let parts = allocator.floats(rows.replicas * parts)?;
-        let token_parts = allocator.floats(rows.replicas * 3 * WIDTH * rows.n)?;
-        // A double for each block.
-        let loss_parts = allocator.floats(2 * rows.replicas * rows.count().div_ceil(crate::gpu::cuda::THREADS))?;
-        let mut give = Give { allocator, rows };
-        let layer = |give: &mut Give, places: &LayerPlaces| -> Result<LayerGradients, EnsembleError> {
-            let attention = |give: &mut Give| -> Result<AttentionGradients, EnsembleError> {
-                Ok(AttentionGradients {
-                    queries: give.vectors()?,
-                    keys: give.vectors()?,
-                    values: give.vectors()?,
-                    sum: give.vectors()?,
-                })
-            };
-            Ok(LayerGradients {
-                attentions: places.attentions.iter().map(|_| attention(give)).collect::<Result<_, _>>()?,
-                hidden: give.vectors()?,
-                sum: give.vectors()?,
-                normed: places.norms.iter().map(|_| give.vectors()).collect::<Result<_, _>>()?,
-            })
-        };
-        let mut stack = |places: &StackPlaces| -> Result<StackGradients, EnsembleError> {
-            Ok(StackGradients {
-                embedded: give.vectors()?,
-                layers: places.layers.iter().map(|own| layer(&mut give, own)).collect::<Result<_, _>>()?,
-                top: give.vectors()?,
-            })
-        };
-        let (encoder, decoder) = (stack(&places.encoder)?, stack(&places.decoder)?);
+    pub(super) fn new(rows: Rows, total: usize, allocator: &mut Allocator) -> Result<Self, EnsembleError> {
+        let parts = rows.replicas * super::backward::parts(rows);
         Ok(Self {
-            parameters,
-            encoder,
-            decoder,
-            outputs: give.vectors()?,
-            attended: give.vectors()?,
-            products: give.by_head()?,
-            parts,
-            token_parts,
-            loss_parts,
+            parameters: allocator.floats(rows.replicas * total)?,
+            parts: allocator.floats(parts * total)?,
+            token_parts: allocator.floats(rows.replicas * 3 * WIDTH * rows.n)?,
+            loss_parts: allocator.floats(2 * parts)?,
+            flow: allocator.floats(rows.vectors())?,
+            sum: allocator.floats(rows.vectors())?,
+            attended: allocator.floats(rows.vectors())?,
+            products: allocator.floats(2 * rows.numbers())?,
+            queries: allocator.floats(rows.vectors())?,
+            keys: allocator.floats(rows.vectors())?,
+            values: allocator.floats(rows.vectors())?,
+            memory: allocator.floats(rows.vectors())?,
         })
     }
 }

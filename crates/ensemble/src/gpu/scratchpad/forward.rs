@@ -30,6 +30,12 @@ impl<'a> Vectors<'a> {
         Self { at: &of.xhat, norm: Some(norm) }
     }
 
+    /// What comes out of a layer.
+    pub(super) fn out_of(places: &LayerPlaces, own: &'a Layer) -> Self {
+        let last = own.normed.len() - 1;
+        Self::normed(&own.normed[last], places.norms[last])
+    }
+
     pub(super) fn norm(&self) -> Arg {
         self.norm.map_or(NO_NORM, long)
     }
@@ -206,7 +212,7 @@ impl Net<'_> {
                 long(places.feed_forward),
             ],
         )?;
-        Ok(Vectors::normed(&own.normed[last], places.norms[last]))
+        Ok(Vectors::out_of(places, own))
     }
 
     /// Queries, keys and values of x, those that are asked for.

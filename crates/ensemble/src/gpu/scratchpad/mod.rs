@@ -9,7 +9,7 @@ mod places;
 
 use pudica_nn::{Embed, EncoderDecoderConfig};
 
-use self::backward::{Jobs, Outcome, backward_memory, part_numbers};
+use self::backward::{Outcome, backward_memory};
 use self::buffers::{Activations, Gradients, Rows};
 use self::forward::{Net, Tokens};
 use self::places::Places;
@@ -59,7 +59,7 @@ pub(super) fn training_bytes(
         let mut bytes = 3 * replicas * total * size_of::<f32>();
         let mut counter = Allocator::Counting(Precision::Tf32, &mut bytes);
         Activations::new(&places, rows, &mut counter)?;
-        Gradients::new(&places, rows, (total, part_numbers(&places, rows)), &mut counter)?;
+        Gradients::new(rows, total, &mut counter)?;
         Ok(bytes)
     })
 }
@@ -85,7 +85,6 @@ pub(super) struct Scratchpads {
     labels: Memory<f32>,
     pass: Pass,
     gradients: Gradients,
-    jobs: Jobs,
     largest: Memory<u32>,
 }
 
@@ -118,14 +117,12 @@ impl Scratchpads {
         };
         let size = Size { replicas: members.len(), strings };
         let rows = Rows::of(n, size);
-        let mut allocator = Allocator::Real(cuda);
         let pass = Pass::new(cuda, &places, rows, members.len())?;
-        let gradients = Gradients::new(&places, rows, (sizes.total, part_numbers(&places, rows)), &mut allocator)?;
+        let gradients = Gradients::new(rows, sizes.total, &mut Allocator::Real(cuda))?;
         let attentions =
             |layers: &[places::LayerPlaces]| layers.iter().map(|layer| layer.attentions.len()).sum::<usize>();
         let attentions = attentions(&places.encoder.layers) + attentions(&places.decoder.layers);
         Ok(Self {
-            jobs: Jobs::new(cuda, &places, &pass.activations, &gradients)?,
             keys: cuda.upload(&keys(members.iter().map(|member| member.seed), "train-batch"))?,
             bits: cuda.zeros(members.len() * strings * n)?,
             labels: cuda.zeros(members.len() * strings * n)?,
@@ -222,8 +219,7 @@ impl Networks for Scratchpads {
         let net = self.net(cuda, trained.parameters.pointer(), size, true);
         let (bits, inputs) = (Tokens { at: self.bits.pointer(), sets: replicas }, self.inputs(&self.pass));
         net.forward(&self.pass.activations, bits, inputs)?;
-        let (labels, jobs, largest) = (self.labels.pointer(), &self.jobs, &self.largest);
-        let outcome = Outcome { labels, bits, inputs, trained, jobs, largest };
+        let outcome = Outcome { labels: self.labels.pointer(), bits, inputs, trained, largest: &self.largest };
         net.backward(&self.pass.activations, &self.gradients, &outcome)?;
         Ok(self.gradients.parameters.at())
     }

@@ -38,6 +38,8 @@ pub(super) struct Places {
     pub(super) encoder: StackPlaces,
     pub(super) decoder: StackPlaces,
     pub(super) head: usize,
+    /// Where those begin that are no embeddings.
+    pub(super) dense: usize,
     /// Parameters in all.
     pub(super) count: usize,
     /// PyTorch's names of the norms in the order they are applied.
@@ -85,7 +87,8 @@ impl Places {
         };
         let encoder = stack("", "encoder", &["self_attn"])?;
         let decoder = stack("dec_", "decoder", &["self_attn", "multihead_attn"])?;
-        Ok(Self { encoder, decoder, head: find.layer("head")?, count: weights.data().len(), norms })
+        let (head, dense) = (find.layer("head")?, find.dense()?);
+        Ok(Self { encoder, decoder, head, dense, count: weights.data().len(), norms })
     }
 }
 
@@ -111,6 +114,17 @@ impl Finder<'_> {
         Ok(found.start)
     }
 
+    /// Where the embeddings end, which all others must follow.
+    fn dense(&self) -> Result<usize, EnsembleError> {
+        let layout = self.0.layout();
+        let is_embedding = |name: &str| ["tok.weight", "pos.weight", "dec_tok.weight", "dec_pos.weight"].contains(&name);
+        let embeddings = layout.iter().take_while(|own| is_embedding(&own.name)).count();
+        match layout.get(embeddings) {
+            Some(first) if embeddings == 4 => Ok(first.range.start),
+            _ => Err(unusable("a scratchpad's embeddings are not where its kernels write their gradients".to_string())),
+        }
+    }
+
     /// Where the weight of a linear layer or norm begins.
     fn layer(&self, name: &str) -> Result<usize, EnsembleError> {
         self.followed(&format!("{name}.weight"), &[&format!("{name}.bias")])
@@ -131,6 +145,7 @@ mod tests {
         let stack = |own: &StackPlaces| own.layers.iter().map(layer).sum::<usize>() + 2 * d;
         let embeddings = (2 + 3 + 2 * 7) * half;
         assert_eq!(places.count, stack(&places.encoder) + stack(&places.decoder) + embeddings + d + 1);
+        assert_eq!(places.dense, embeddings);
         assert_eq!(places.norms.len(), 3 * 2 + 1 + 3 * 3 + 1);
         assert_eq!(places.norms[6], "transformer.encoder.norm");
     }
