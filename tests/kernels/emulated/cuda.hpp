@@ -30,7 +30,7 @@ unsigned current_thread();
 #define __forceinline__ inline
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 void wait_for_block();
 void wait_for_warp();

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -75,11 +76,16 @@ API cuModuleGetFunction(void** function, void* module, const char* name) {
     *function = (void*)find_kernel(name, (char)(intptr_t)module == 'c');
     return 0;
 }
-API cuFuncSetAttribute(void*, int, int) { return 0; }
+// Bytes of dynamic shared memory that kernels have asked for; without asking, a kernel has 48 KiB with those of its own.
+static std::map<const void*, unsigned> asked;
+API cuFuncSetAttribute(void* function, int attribute, int value) {
+    if (attribute == 8) asked[function] = value;
+    return 0;
+}
 API cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned shared, void*, void** arguments, void**) {
     const Kernel* kernel = (const Kernel*)function;
     if (!kernel->call) fprintf(stderr, "a kernel that is not emulated was launched\n"), exit(1);
-    if (shared > sizeof memory) return 1;
+    if (shared > sizeof memory || shared > (asked.count(function) ? asked[function] : 48u << 10)) return 1;
     Work work = {kernel, {x, y, z}, threads, {}, nullptr, 0, 0};
     for (size_t k = 0; k < kernel->sizes.size(); k++) work.arguments.emplace_back((char*)arguments[k], (char*)arguments[k] + kernel->sizes[k]);
     return ask_for(std::move(work));

@@ -75,7 +75,7 @@ struct TensorKernels {
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const LARGE_KERNELS: [(&str, i32); 11] = [
+const LARGE_KERNELS: [(&str, i32); 16] = [
     ("attend_last_backward", 0),
     ("prepare", 1024),
     ("mixing_backward", 1024),
@@ -87,6 +87,11 @@ const LARGE_KERNELS: [(&str, i32); 11] = [
     ("compact_top", 4096),
     ("attend_rows", 0),
     ("attend_rows_backward", 0),
+    ("read_out_backward", 4096),
+    ("norm_rows_backward", 0),
+    ("norm_fed_forward_backward", 16384),
+    ("norm_attended_backward", 16384),
+    ("project_rows_backward", 16384),
 ];
 
 // SAFETY: one engine uses it at a time, from whatever thread holds the engine; the cells are only counters of that engine.

@@ -1,4 +1,4 @@
-#define KEYS 32 // that a warp reads at a time
+#define KEYS 16 // that a warp reads at a time
 #define ONES 0x3c003c00u // two halves
 
 // 2^x by additions and multiplications, since the units that make powers of two are few; off by at most 7.5e-5 of it, a half's rounding by 4.9e-4.
@@ -9,39 +9,42 @@ __device__ __forceinline__ float power_by_polynomial(float x) {
     return __uint_as_float(__float_as_uint(power) + (__float_as_uint(whole) << 23));
 }
 
-// A warp's 32 queries, from `first` on, and where its keys and values are.
+// A warp's 32 queries, from `first` on, which see the keys before `end`, and all of them those before `open`.
 struct Queries {
     u32 q[2][4];
-    int first, n, causal;
+    int first, n, causal, open, end;
     u32 keys, values; // where the lane begins to read in shared memory
 };
 
-// Their scores with 32 keys onto `sums`; minus infinity where there is no key, or none to be seen.
-__device__ __forceinline__ void score(float (&s)[2][4][4], const Queries& of, int start, const float (&sums)[2][4]) {
+// Scores: of queries g and g + 8 of 16 m and the keys 8 k + 2 t and the next, of 16.
+typedef float Scores[2][2][4];
+
+#define EACH_SCORE                     \
+    _Pragma("unroll") for (int m = 0; m < 2; m++)     \
+        _Pragma("unroll") for (int k = 0; k < 2; k++) \
+            _Pragma("unroll") for (int e = 0; e < 4; e++)
+
+// Those with 16 keys, onto `sums`.
+__device__ __forceinline__ void score(Scores& s, const Queries& of, int start, const float (&sums)[2][4]) {
+    u32 k[4];
+    load_matrices(k, of.keys + start * 32);
 #pragma unroll
-    for (int pair = 0; pair < 2; pair++) {
-        u32 k[4];
-        load_matrices(k, of.keys + (start + 16 * pair) * 32);
-#pragma unroll
-        for (int m = 0; m < 2; m++) {
-            multiply_onto(s[m][2 * pair], of.q[m], k[0], k[1], sums[m]);
-            multiply_onto(s[m][2 * pair + 1], of.q[m], k[2], k[3], sums[m]);
-        }
+    for (int m = 0; m < 2; m++) {
+        multiply_onto(s[m][0], of.q[m], k[0], k[1], sums[m]);
+        multiply_onto(s[m][1], of.q[m], k[2], k[3], sums[m]);
     }
-    if (start + KEYS <= (of.causal ? of.first : of.n)) return;
-    int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int m = 0; m < 2; m++)
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int key = start + 8 * k + 2 * (lane % 4) + e % 2, query = of.first + 16 * m + lane / 4 + e / 2 * 8;
-                if (key >= of.n || (of.causal && key > query)) s[m][k][e] = -ENDLESS;
-            }
 }
 
-// Minus the largest score of each query with the keys start .. end - 1: of rows g and g + 8 of 16, twice each.
+// Minus infinity where there is no key, or none to be seen.
+__device__ __forceinline__ void hide(Scores& s, const Queries& of, int start) {
+    int lane = threadIdx.x % 32;
+    EACH_SCORE {
+        int key = start + 8 * k + 2 * (lane % 4) + e % 2, query = of.first + 16 * m + lane / 4 + e / 2 * 8;
+        if (key >= of.n || (of.causal && key > query)) s[m][k][e] = -ENDLESS;
+    }
+}
+
+// Minus the largest score of each query with the keys from `start` to before `end`: of queries g and g + 8 of 16, twice each.
 __device__ __forceinline__ void find_largest(float (&minus)[2][4], const Queries& of, int start, int end) {
     const float none[2][4] = {};
 #pragma unroll
@@ -49,14 +52,10 @@ __device__ __forceinline__ void find_largest(float (&minus)[2][4], const Queries
 #pragma unroll
         for (int e = 0; e < 4; e++) minus[m][e] = ENDLESS;
     for (; start < end; start += KEYS) {
-        float s[2][4][4];
+        Scores s;
         score(s, of, start, none);
-#pragma unroll
-        for (int m = 0; m < 2; m++)
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) minus[m][e] = fminf(minus[m][e], -s[m][k][e]);
+        hide(s, of, start);
+        EACH_SCORE minus[m][e] = fminf(minus[m][e], -s[m][k][e]);
     }
 #pragma unroll
     for (int m = 0; m < 2; m++)
@@ -69,42 +68,48 @@ __device__ __forceinline__ void find_largest(float (&minus)[2][4], const Queries
         }
 }
 
-// The values' sums by weights, o[.][0] and o[.][1], and the weights', o[.][2]; weights are 2^(score + minus).
-__device__ __forceinline__ void weigh(float (&o)[2][3][4], const Queries& of, int end, const float (&minus)[2][4]) {
+// Adds to the values' sums by weights, o[.][0] and o[.][1], and to the weights', o[.][2]. Weights are powers of two of scores.
+__device__ __forceinline__ void weigh(float (&o)[2][3][4], const Scores& s, const Queries& of, int start) {
+    u32 v[4];
+    load_transposed(v, of.values + start * 32);
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+        u32 weights[4];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            weights[2 * k] = halves(power_of_two(s[m][k][0]), power_of_two(s[m][k][1]));
+            weights[2 * k + 1] = halves(power_of_two(s[m][k][2]), power_by_polynomial(s[m][k][3]));
+        }
+        multiply(o[m][0], weights, v[0], v[1]);
+        multiply(o[m][1], weights, v[2], v[3]);
+        multiply(o[m][2], weights, ONES, ONES);
+    }
+}
+
+// The sums over all keys that are seen, of scores less the largest.
+__device__ __forceinline__ void attend(float (&o)[2][3][4], const Queries& of, const float (&minus)[2][4]) {
 #pragma unroll
     for (int m = 0; m < 2; m++)
 #pragma unroll
         for (int k = 0; k < 3; k++)
 #pragma unroll
             for (int e = 0; e < 4; e++) o[m][k][e] = 0.f;
-    for (int start = 0; start < end; start += KEYS) {
-        float s[2][4][4];
+    Scores s;
+    int start = 0;
+    for (; start < of.open; start += KEYS) {
         score(s, of, start, minus);
-#pragma unroll
-        for (int m = 0; m < 2; m++)
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) s[m][k][e] = e == 3 ? power_by_polynomial(s[m][k][e]) : power_of_two(s[m][k][e]);
-#pragma unroll
-        for (int pair = 0; pair < 2; pair++) {
-            u32 v[4];
-            load_transposed(v, of.values + (start + 16 * pair) * 32);
-#pragma unroll
-            for (int m = 0; m < 2; m++) {
-                float(&low)[4] = s[m][2 * pair], (&high)[4] = s[m][2 * pair + 1];
-                u32 weights[4] = {halves(low[0], low[1]), halves(low[2], low[3]), halves(high[0], high[1]), halves(high[2], high[3])};
-                multiply(o[m][0], weights, v[0], v[1]);
-                multiply(o[m][1], weights, v[2], v[3]);
-                multiply(o[m][2], weights, ONES, ONES);
-            }
-        }
+        weigh(o, s, of, start);
+    }
+    for (; start < of.end; start += KEYS) {
+        score(s, of, start, minus);
+        hide(s, of, start);
+        weigh(o, s, of, start);
     }
 }
 
 // attended [R, rows, D]; logs [R, B, heads, n]: the logarithm to base 2 of the sum that the softmax divides by. Queries, keys and values
-// [R, B, heads, n, HEAD] as halves, queries scaled. A warp has 32 queries at a time. Shared memory: 64 bytes for each key, up to a multiple of 32.
-extern "C" __global__ void __launch_bounds__(256) attend_rows(float* attended, float* logs, const u16* queries, const u16* keys,
+// [R, B, heads, n, HEAD] as halves, queries scaled. A warp has 32 queries at a time. Shared memory: 64 bytes for each key, up to a multiple of 16.
+extern "C" __global__ void __launch_bounds__(256, 3) attend_rows(float* attended, float* logs, const u16* queries, const u16* keys,
                                                               const u16* values, int n, int causal, u64 rows, u64 tiles) {
     extern __shared__ __align__(128) unsigned char memory[];
     int padded = (n + KEYS - 1) / KEYS * KEYS, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, in = lane % 8;
@@ -122,15 +127,15 @@ extern "C" __global__ void __launch_bounds__(256) attend_rows(float* attended, f
     for (of.first = threadIdx.x / 32 * 32; of.first < n; of.first += blockDim.x) {
 #pragma unroll
         for (int m = 0; m < 2; m++) load_left(of.q[m], queries + at * HEAD, of.first + 16 * m, n, lane);
-        int end = causal ? min(n, of.first + 32) : n;
+        of.end = causal ? min(n, of.first + 32) : n, of.open = (causal ? of.first : n) / KEYS * KEYS;
         // The largest score of those with the nearest keys will do instead of the largest of all, unless a weight is then too large for a half: its
         // sum is infinite.
         float minus[2][4], o[2][3][4];
-        find_largest(minus, of, of.first, min(n, of.first + KEYS));
-        weigh(o, of, end, minus);
+        find_largest(minus, of, of.first, min(n, of.first + 32));
+        attend(o, of, minus);
         if (__ballot_sync(0xffffffffu, !(fmaxf(fmaxf(o[0][2][0], o[0][2][2]), fmaxf(o[1][2][0], o[1][2][2])) < ENDLESS))) {
-            find_largest(minus, of, 0, end);
-            weigh(o, of, end, minus);
+            find_largest(minus, of, 0, of.end);
+            attend(o, of, minus);
         }
 #pragma unroll
         for (int m = 0; m < 2; m++)

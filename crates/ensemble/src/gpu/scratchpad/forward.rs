@@ -239,7 +239,7 @@ impl Net<'_> {
         let grid = Grid {
             blocks: ((strings * HEADS) as u32, replicas as u32, 1),
             threads: n.next_multiple_of(32).min(THREADS) as u32,
-            shared: (n.next_multiple_of(32) * 64) as u32,
+            shared: (n.next_multiple_of(16) * 64) as u32,
             numbers: (replicas * strings * n * 3 * WIDTH) as f64,
         };
         self.cuda.count_flops(4.0 * (replicas * strings * n * n * WIDTH) as f64);
