@@ -455,7 +455,7 @@ void check_attention(const World& w, bool causal, float size) {
         largest[row / w.rows] = max(largest[row / w.rows], __float_as_uint(std::fabs(dattended[at])));
     }
     vector<float> dq = w.empty(), dk = w.empty(), dv = w.empty(), dt = w.tiled(dattended);
-    launch(grid, 32 * min(16, (w.n + 31) / 32), [&] {
+    launch(grid, 32 * min(causal ? 4 : 8, (w.n + 63) / 64), [&] {
         attend_rows_backward(dq.data(), dk.data(), dv.data(), dt.data(), products.data(), largest.data(), logs.data(), q, k, v, w.n, causal, w.rows, w.tiles);
     });
     vector<float> gradients[3] = {w.plain(dq), w.plain(dk), w.plain(dv)};

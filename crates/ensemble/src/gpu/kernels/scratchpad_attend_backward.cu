@@ -1,4 +1,6 @@
 #define QUERIES 16 // that a warp reads at a time
+#define GROUPS 4 // of 16 keys that a warp has at a time
+#define KEYS (16 * GROUPS)
 
 __device__ __forceinline__ u32 transposed(u32 m) {
     u32 out;
@@ -7,10 +9,10 @@ __device__ __forceinline__ u32 transposed(u32 m) {
 }
 
 // Gradients [R, rows, D] of queries (before they were scaled), keys and values, from that of what was attended to, dattended [R, rows, D], and its
-// product with it, products [R, B, heads, n]. A warp has 32 keys at a time and goes over all queries; their gradients add up in shared memory, in a
+// product with it, products [R, B, heads, n]. A warp has 64 keys at a time and goes over all queries; their gradients add up in shared memory, in a
 // fixed order: warps have different windows of queries, and change them together. dattended is scaled by a power of two, so that its largest number
 // `largest` [R] is near 16, for the halves' sake. Shared memory: 144 bytes for each query, up to a multiple of 16.
-extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dqueries, float* dkeys, float* dvalues, const float* dattended,
+extern "C" __global__ void __launch_bounds__(256) attend_rows_backward(float* dqueries, float* dkeys, float* dvalues, const float* dattended,
                                                                        const float* products, const u32* largest, const float* logs,
                                                                        const u16* queries, const u16* keys, const u16* values, int n,
                                                                        int causal, u64 rows, u64 tiles) {
@@ -43,19 +45,19 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
 
     u32 plain = shared_address(memory) + piece_at(lane / 16 * 8 + in, lane / 8 % 2);
     u32 turned = shared_address(memory) + piece_at(lane / 8 % 2 * 8 + in, lane / 16);
-    for (int round = 0; round * warps * 32 < n; round++) {
-        int first = (round * warps + warp) * 32; // beyond n where there are no keys left
-        u32 k[2][4], v[2][4], k_turned[2][4];
+    for (int round = 0; round * warps * KEYS < n; round++) {
+        int first = (round * warps + warp) * KEYS; // beyond n where there are no keys left
+        u32 k[GROUPS][4], v[GROUPS][4], k_turned[GROUPS][4];
 #pragma unroll
-        for (int m = 0; m < 2; m++) {
+        for (int m = 0; m < GROUPS; m++) {
             load_left(k[m], keys + of * HEAD, first + 16 * m, n, lane);
             load_left(v[m], values + of * HEAD, first + 16 * m, n, lane);
 #pragma unroll
             for (int e = 0; e < 4; e++) k_turned[m][e] = transposed(k[m][e]);
         }
-        float dk[2][2][4] = {}, dv[2][2][4] = {};
+        float dk[GROUPS][2][4] = {}, dv[GROUPS][2][4] = {};
         // The queries that any of these keys is seen by.
-        int lowest = causal ? round * warps * 32 / QUERIES : 0, window = (all - lowest + warps - 1) / warps;
+        int lowest = causal ? round * warps * KEYS / QUERIES : 0, window = (all - lowest + warps - 1) / warps;
         for (int turn = 0; turn < warps; turn++) {
             __syncthreads();
             int begin = lowest + (warp + turn) % warps * window, end = first < n ? min(begin + window, all) : 0;
@@ -65,20 +67,20 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
                 load_matrices(q, plain + tile * QUERIES * 32);
                 load_matrices(dout, plain + (padded + tile * QUERIES) * 32);
                 // Scores less the logarithm of their sum, and the gradients of weights less what the softmax takes from all.
-                float s[2][2][4], ds[2][2][4];
+                float s[GROUPS][2][4], ds[GROUPS][2][4];
 #pragma unroll
                 for (int j = 0; j < 2; j++) {
                     float4 two = *(const float4*)(known + (tile * 8 + 4 * j + t) * 8), other = *(const float4*)(known + (tile * 8 + 4 * j + t) * 8 + 4);
                     float less[4] = {two.x, two.y, two.z, two.w}, taken[4] = {other.x, other.y, other.z, other.w};
 #pragma unroll
-                    for (int m = 0; m < 2; m++) {
+                    for (int m = 0; m < GROUPS; m++) {
                         multiply_onto(s[m][j], k[m], q[2 * j], q[2 * j + 1], less);
                         multiply_onto(ds[m][j], v[m], dout[2 * j], dout[2 * j + 1], taken);
                     }
                 }
-                if (first + 32 > n || (causal && tile * QUERIES < first + 32)) {
+                if (first + KEYS > n || (causal && tile * QUERIES < first + KEYS)) {
 #pragma unroll
-                    for (int m = 0; m < 2; m++)
+                    for (int m = 0; m < GROUPS; m++)
 #pragma unroll
                         for (int j = 0; j < 2; j++)
 #pragma unroll
@@ -87,9 +89,9 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
                                 if (key >= n || (causal && key > query)) s[m][j][e] = -ENDLESS;
                             }
                 }
-                u32 weights[2][4], gradients[2][4];
+                u32 weights[GROUPS][4], gradients[GROUPS][4];
 #pragma unroll
-                for (int m = 0; m < 2; m++)
+                for (int m = 0; m < GROUPS; m++)
 #pragma unroll
                     for (int j = 0; j < 2; j++) {
 #pragma unroll
@@ -110,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
                 float4 low = sum[0], high = sum[32];
                 float dq[2][4] = {{low.x, low.y, low.z, low.w}, {high.x, high.y, high.z, high.w}};
 #pragma unroll
-                for (int m = 0; m < 2; m++) {
+                for (int m = 0; m < GROUPS; m++) {
 #pragma unroll
                     for (int j = 0; j < 2; j++) {
                         multiply(dv[m][j], weights[m], dout_turned[2 * j], dout_turned[2 * j + 1]);
@@ -126,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(512) attend_rows_backward(float* dq
             }
         }
 #pragma unroll
-        for (int m = 0; m < 2; m++)
+        for (int m = 0; m < GROUPS; m++)
 #pragma unroll
             for (int j = 0; j < 2; j++)
 #pragma unroll

@@ -59,6 +59,7 @@ extern "C" __global__ void project_rows(u16* queries, u16* keys, u16* values, co
     __shared__ __align__(16) u32 lines[3 * D * LINE];
     __shared__ float bias[3 * D], scales[2 * D];
     int lane = threadIdx.x % 32, r = blockIdx.y;
+    u64 strings = rows / n;
     const float* own = params + r * P;
     u16* outs[3] = {queries, keys, values};
     for (int o = threadIdx.x / 32; o < 3 * D; o += WARPS) {
@@ -69,8 +70,9 @@ extern "C" __global__ void project_rows(u16* queries, u16* keys, u16* values, co
     if (norm != NO_NORM) stage(scales, own + norm, 2 * D);
     __syncthreads();
     EACH_TILE {
+        u64 at = (r * tiles + tile) * 32 * D;
         Part v, y;
-        load_part(v, x + (r * tiles + tile) * 32 * D, lane);
+        load_part(v, x + at, lane);
         if (norm != NO_NORM) scale_and_shift(v, scales, lane);
 #pragma unroll
         for (int part = 0; part < 3; part++) {
@@ -82,14 +84,14 @@ extern "C" __global__ void project_rows(u16* queries, u16* keys, u16* values, co
             for (int m = 0; m < 2; m++)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
+                    u32 row = tile * 32 + 16 * m + lane / 4 + 8 * half, b = row / n;
                     if (row >= rows) continue;
-                    u64 string = r * (rows / n) + row / n;
+                    u64 string = r * strings + b;
 #pragma unroll
                     for (int h = 0; h < HEADS; h++) {
                         float(&low)[4] = y[m][2 * h], (&high)[4] = y[m][2 * h + 1];
                         uint2 four = make_uint2(halves(low[2 * half] * by, low[2 * half + 1] * by), halves(high[2 * half] * by, high[2 * half + 1] * by));
-                        *(uint2*)(outs[part] + ((string * HEADS + h) * n + row % n) * HEAD + 4 * (lane % 4)) = four;
+                        *(uint2*)(outs[part] + ((string * HEADS + h) * n + row - b * n) * HEAD + 4 * (lane % 4)) = four;
                     }
                 }
         }

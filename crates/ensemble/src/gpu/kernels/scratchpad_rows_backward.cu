@@ -135,6 +135,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_attended_backward(float* 
     stage(scale, own + norm, D);
     __syncthreads();
     u32 most = 0;
+    u64 strings = rows / n;
     NormSums sums = {};
     LayerSums out = {};
     EACH_TILE {
@@ -167,8 +168,8 @@ extern "C" __global__ void __launch_bounds__(256) norm_attended_backward(float* 
             for (int m = 0; m < 2; m++)
 #pragma unroll
                 for (int half = 0; half < 2; half++) {
-                    u64 row = tile * 32 + 16 * m + lane / 4 + 8 * half;
-                    if (lane % 4 == 0 && row < rows) products[((r * (rows / n) + row / n) * HEADS + h) * n + row % n] = along[m][half];
+                    u32 row = tile * 32 + 16 * m + lane / 4 + 8 * half, b = row / n;
+                    if (lane % 4 == 0 && row < rows) products[((r * strings + b) * HEADS + h) * n + row - b * n] = along[m][half];
                 }
         }
     }
@@ -224,6 +225,7 @@ extern "C" __global__ void embed_rows_backward(float* grads, float* parts, const
     int i = blockIdx.x * 32 + threadIdx.x % 32, c = 2 * (threadIdx.x / 32 + blockIdx.z * WARPS), r = blockIdx.y;
     if (i >= n) return;
     float sums[3][2] = {};
+#pragma unroll 8
     for (int b = 0; b < B; b++) {
         u64 row = (u64)b * n + i;
         float2 v = *(const float2*)(dx + r * tiles * 32 * D + place_of(row, c));

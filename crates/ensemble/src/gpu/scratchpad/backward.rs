@@ -10,8 +10,11 @@ use crate::gpu::cuda::{Arg, Grid, Memory, THREADS};
 use crate::gpu::forward::{int, long, pointer};
 use crate::gpu::trained::Trained;
 
-/// Warps that a block of attend_rows_backward has at most.
-const MOST_WARPS: usize = 16;
+/// Warps of a block of attend_rows_backward where one block fills a multiprocessor, keys that each has at a time, and bytes of shared memory that
+/// every block has beside.
+const MOST_WARPS: usize = 8;
+const KEYS: usize = 64;
+const RESERVED: usize = 1024;
 
 /// Bytes of shared memory that adding up gradients takes: SUM_MEMORY in scratchpad_gradients.cu.
 const SUM_MEMORY: usize = THREADS * 2 * WIDTH * size_of::<f32>();
@@ -210,7 +213,7 @@ impl Net<'_> {
         let Rows { n, strings, replicas } = self.rows;
         let grid = Grid {
             blocks: ((strings * HEADS) as u32, replicas as u32, 1),
-            threads: 32 * backward_warps(n) as u32,
+            threads: 32 * backward_warps(n, self.cuda.most_shared()) as u32,
             shared: backward_memory(n) as u32,
             numbers: (replicas * strings * n * 6 * WIDTH) as f64,
         };
@@ -330,9 +333,11 @@ impl Net<'_> {
     }
 }
 
-/// Warps of a block of attend_rows_backward: one for 32 keys, as far as there are so many.
-fn backward_warps(n: usize) -> usize {
-    n.div_ceil(32).min(MOST_WARPS)
+/// Warps of a block of attend_rows_backward: half of those that a multiprocessor has, if there is room for two blocks. Each adds up when it has had
+/// all queries, and begins with further keys, where there are more.
+fn backward_warps(n: usize, most_shared: usize) -> usize {
+    let two = 2 * (backward_memory(n) + RESERVED) <= most_shared + RESERVED;
+    n.div_ceil(KEYS).min(if two { MOST_WARPS / 2 } else { MOST_WARPS })
 }
 
 /// Bytes of its shared memory: queries and gradients as halves, two numbers known of each, twice, and the sums.
