@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 /// Join folders of one sweep that were made on several machines, and write the report
 ///
-/// Runs that have ended are copied and checked. One that has ended in several folders must have the same numbers in all of them. Running
+/// The folders are parts of one command (`--unit 1/2`), or their commands list some of the recipe's values each (`n=4,8`, `seed=0..5`); runs of
+/// the whole that none of them has are said to be missing. Runs that have ended are copied and checked. One that has ended in several folders must have the same numbers in all of them. Running
 /// the same command again goes on after an interruption, and takes up what was made since.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -22,6 +23,11 @@ pub struct Arguments {
     /// The folder for all of them: a new one, or one of them
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
+    /// Leave the weights of finished runs out, and take runs that have none
+    ///
+    /// They are most of a folder's bytes; reports do not need them.
+    #[arg(long)]
+    without_weights: bool,
     /// Print one JSON object per line for each event
     #[arg(long)]
     json: bool,
@@ -31,10 +37,14 @@ const EXAMPLES: &str = "\
 Examples:
   pudica run hahn/tradeoff --out a --unit 1/2        on one machine
   pudica run hahn/tradeoff --out b --unit 2/2        on another; then copy one of the two folders to the other
-  pudica merge a b --into tradeoff";
+  pudica merge a b --into tradeoff
+  pudica run hahn/scratchpad --out short n=4,8       some lengths, then others; what the two lack is
+  pudica run hahn/scratchpad --out long n=16,24      said to be missing
+  pudica merge short long --into scratchpad --without-weights";
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let Merged { copied, kept, begun, notices, made_by } = merge(&arguments.folders, &arguments.into)?;
+    let Merged { copied, kept, begun, notices, made_by } =
+        merge(&arguments.folders, &arguments.into, !arguments.without_weights)?;
     let progress = Progress::new(arguments.json);
     let say = |text: String| progress.notice(&Event::Notice { text });
     notices.into_iter().for_each(say);

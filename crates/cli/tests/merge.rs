@@ -105,6 +105,36 @@ fn what_does_not_belong_together_is_refused_in_one_sentence() {
     assert!(text(&output.stdout).contains("1 not made yet"), "{}", text(&output.stdout));
 }
 
+/// Commands that each chose some of the recipe's values: together they are parts of the recipe's own.
+#[test]
+fn parts_chosen_by_lists_are_joined_and_what_is_missing_is_said() {
+    let folder = with_tiny();
+    let at = |name: &str| folder.path().join(name);
+    let more = ["--dtype", "f64", "train.batch=8"];
+    for (out, list) in [("first", "target=first"), ("parity", "target=parity"), ("one", "seed=1")] {
+        printed(folder.path(), &[&["run", "tiny.toml", list, "--out", out], &more[..]].concat());
+    }
+    printed(folder.path(), &[&["run", "tiny.toml", "--out", "whole"], &more[..]].concat());
+    let half = printed(folder.path(), &["merge", "first", "one", "--into", "both", "--without-weights"]);
+    assert!(half.contains("4 runs: ") && half.contains("1 not made yet"), "{half}");
+    let record = json(&at("both/sweep.json"));
+    assert_eq!(record["command"], "pudica run tiny.toml --scale quick train.batch=8 --dtype f64");
+    assert!(run_folders(&at("both")).iter().all(|run| !run.join("weights.safetensors").exists()));
+    printed(folder.path(), &["merge", "parity", "--into", "both", "--without-weights"]);
+    assert_eq!(measures(&at("both")), measures(&at("whole")));
+    // Without their weights runs are as good as lost to a merge that wants them, which says so.
+    let output = pudica(folder.path(), &["merge", "both", "--into", "again"]);
+    assert!(
+        text(&output.stderr).contains("has no weights; --without-weights takes such runs"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(text(&output.stdout).contains("4 not made yet"), "{}", text(&output.stdout));
+    // Another setting is not a list of the recipe's.
+    printed(folder.path(), &["run", "tiny.toml", "n=2", "--dtype", "f64", "train.batch=8", "--out", "other"]);
+    assert!(refused(folder.path(), &["merge", "first", "other", "--into", "no"]).contains("have other settings"));
+}
+
 /// What one machine has begun, another can finish.
 #[cfg(unix)]
 #[test]

@@ -12,6 +12,8 @@ use super::sweep::{RunRecord, SweepFolder, SweepRecord, lock};
 use super::{FORMAT, check_format};
 use crate::error::{Error, Result};
 use crate::kinds::Kind;
+use crate::plan::{Plan, Request};
+use crate::recipe::Recipe;
 
 /// What [`merge`] did.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,10 +30,11 @@ pub struct Merged {
     pub made_by: BTreeMap<String, usize>,
 }
 
-/// Copies the runs of `sources` into `into`, which may hold some of them already and may be one of the sources. All must be of one sweep:
-/// the one with most runs holds the runs of all others. A run that has ended in several of them must have the same numbers in all; that is
-/// checked before anything is written. Interrupted, it goes on when it is called again.
-pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
+/// Copies the runs of `sources` into `into`, which may hold some of them already and may be one of the sources. All must be of one sweep: one
+/// of them holds the runs of all, or their commands differ in the lists of values that they chose from the recipe's. A run that has ended in
+/// several of them must have the same numbers in all; that is checked before anything is written. Weights are copied, and must be there,
+/// unless they are to be left out. Interrupted, it goes on when it is called again.
+pub fn merge(sources: &[PathBuf], into: &Path, with_weights: bool) -> Result<Merged> {
     let mut folders = sources.iter().map(|path| open(path)).collect::<Result<Vec<SweepFolder>>>()?;
     if into.join(".lock").exists() {
         drop(lock(into)?); // another process may be at it, and have got no further
@@ -49,13 +52,19 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
         let mut copies = Vec::new();
         for folder in &folders {
             let own = folder.run(&run.id);
-            match own.state(kind, Weights::Needed)? {
+            match own.state(kind, if with_weights { Weights::Needed } else { Weights::Bytes })? {
                 State::None => {}
                 State::Begun(_) => copies.push(Found { folder: own, summary: None }),
                 State::Ended(_, summary) => copies.push(Found { folder: own, summary: Some(*summary) }),
                 State::Damaged(damage) => {
-                    let run = DamagedRun { record: run.clone(), damage };
-                    merged.notices.push(format!("left out of {}: {run}", folder.path().display()));
+                    let left_out = format!("left out of {}", folder.path().display());
+                    merged.notices.push(match damage.file {
+                        "weights.safetensors" if !own.weights_path().exists() => {
+                            let RunRecord { id, label, .. } = run;
+                            format!("{left_out}: run {id} ({label}) has no weights; --without-weights takes such runs")
+                        }
+                        _ => format!("{left_out}: {}", DamagedRun { record: run.clone(), damage }),
+                    });
                 }
             }
         }
@@ -86,11 +95,11 @@ pub fn merge(sources: &[PathBuf], into: &Path) -> Result<Merged> {
                 merged.kept += 1;
             }
             (Some(copy), _) => {
-                copy_run(&copy.folder, &target)?;
+                copy_run(&copy.folder, &target, with_weights)?;
                 merged.copied += 1;
             }
             (None, Some(copy)) if !target.checkpoint_path().exists() && copy.folder.checkpoint_path().exists() => {
-                copy_run(&copy.folder, &target)?;
+                copy_run(&copy.folder, &target, true)?;
                 merged.begun += 1;
             }
             _ => {}
@@ -130,7 +139,7 @@ fn open(path: &Path) -> Result<SweepFolder> {
     }
 }
 
-/// The record that holds the runs of all others; they must be of one recipe.
+/// The record that holds the runs of all; they must be of one recipe.
 fn whole(folders: &[SweepFolder]) -> Result<SweepRecord> {
     // Of several equal ones the first: what is refused is what comes later.
     let Some(largest) = folders.iter().rev().max_by_key(|folder| folder.record().runs.len()) else {
@@ -144,10 +153,16 @@ fn whole(folders: &[SweepFolder]) -> Result<SweepRecord> {
                 format!("holds another sweep ({}) than {} ({})", one.recipe, largest.path().display(), all.recipe);
             return Err(refusal(folder.path(), &problem));
         }
+    }
+    for folder in folders {
+        let (one, all) = (folder.record(), largest.record());
         let foreign = one.runs.iter().filter(|run| !ids.contains(run.id.as_str())).count();
         if foreign > 0 {
+            if let Some(record) = without_lists(folders, all) {
+                return Ok(record);
+            }
             let problem = format!(
-                "{foreign} of its {} runs are not among those of {}: they have other settings (`{}` and `{}`); merge folders of one command",
+                "{foreign} of its {} runs are not among those of {}: they have other settings (`{}` and `{}`); merge folders of one command, or of commands that differ in which of the recipe's values they list",
                 one.runs.len(),
                 largest.path().display(),
                 one.command,
@@ -157,6 +172,25 @@ fn whole(folders: &[SweepFolder]) -> Result<SweepRecord> {
         }
     }
     Ok(largest.record().clone())
+}
+
+/// Of the command without what some of the folders' commands have and others have not, if that makes all their runs.
+fn without_lists(folders: &[SweepFolder], of: &SweepRecord) -> Option<SweepRecord> {
+    let records = || folders.iter().map(SweepFolder::record);
+    if records().any(|record| record.scale != of.scale || record.flags != of.flags) {
+        return None;
+    }
+    let is_common = |text: &&String| records().all(|record| record.overrides.contains(text));
+    let request = Request {
+        scale: Some(of.scale.clone()),
+        overrides: of.overrides.iter().filter(is_common).cloned().collect(),
+        flags: of.flags.clone(),
+        ..Request::default()
+    };
+    let plan = Plan::new(&Recipe::parse(&of.recipe, &of.recipe_text).ok()?, &request).ok()?;
+    let ids: HashSet<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
+    let has_all = records().flat_map(|record| &record.runs).all(|run| ids.contains(run.id.as_str()));
+    has_all.then(|| SweepRecord::of(&plan, &of.program))
 }
 
 fn same_place(one: &Path, other: &Path) -> bool {
@@ -222,7 +256,7 @@ fn difference(one: &Found, other: &Found) -> Result<Option<String>> {
 
 /// Copies the files of a run. What says how far it is (summary or checkpoint) is written last, so that an interruption leaves a run that
 /// is to be copied again. A checkpoint is read first: metrics that are read later reach at least as far, and what is beyond is dropped.
-fn copy_run(from: &RunFolder, to: &RunFolder) -> Result<()> {
+fn copy_run(from: &RunFolder, to: &RunFolder, with_weights: bool) -> Result<()> {
     std::fs::create_dir_all(to.path()).map_err(Error::io("create", to.path()))?;
     let has_ended = from.has_ended();
     let last = if has_ended { "summary.json" } else { "checkpoint.safetensors" };
@@ -231,7 +265,8 @@ fn copy_run(from: &RunFolder, to: &RunFolder) -> Result<()> {
         let entry = entry.map_err(Error::io("read", from.path()))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_passing = has_ended && name == "checkpoint.safetensors";
-        if entry.path().is_file() && !name.starts_with('.') && !is_passing && name != last {
+        let is_unwanted = !with_weights && entry.path() == from.weights_path();
+        if entry.path().is_file() && !name.starts_with('.') && !is_passing && !is_unwanted && name != last {
             names.push(name);
         }
     }

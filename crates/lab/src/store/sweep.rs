@@ -42,6 +42,9 @@ pub struct SweepRecord {
     pub scale: String,
     /// The overrides as typed.
     pub overrides: Vec<String>,
+    /// Settings that flags changed: the flag as typed, and the same as an override. Earlier programs did not record them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<(String, String)>,
     /// The command that repeats it.
     pub command: String,
     /// The settings that were given different values, in the order of definition.
@@ -54,6 +57,27 @@ pub struct SweepRecord {
 }
 
 impl SweepRecord {
+    /// Of a plan that a program is to make.
+    pub(crate) fn of(plan: &Plan, program: &str) -> SweepRecord {
+        SweepRecord {
+            format: FORMAT,
+            program: program.into(),
+            recipe: plan.recipe.name.clone(),
+            kind: plan.kind().name.into(),
+            title: plan.recipe.title.clone(),
+            source: plan.recipe.source.clone(),
+            about: plan.recipe.about.clone(),
+            figures: plan.recipe.figures.clone(),
+            scale: plan.scale.clone(),
+            overrides: plan.request.overrides.clone(),
+            flags: plan.request.flags.clone(),
+            command: plan.command(),
+            swept: plan.swept.clone(),
+            recipe_text: plan.recipe.text.clone(),
+            runs: plan.runs.iter().map(RunRecord::of).collect(),
+        }
+    }
+
     /// Whether its runs have the settings of the published experiment; some seeds may be missing.
     pub fn has_published_settings(&self) -> bool {
         crate::recipe::builtin(&self.recipe).is_some() && self.scale == "paper" && self.has_own_settings()
@@ -147,22 +171,7 @@ impl SweepFolder {
         if is_old {
             take_over::take_over(path, plan, notices)?;
         }
-        let record = SweepRecord {
-            format: FORMAT,
-            program: machine.program.clone(),
-            recipe: plan.recipe.name.clone(),
-            kind: plan.kind().name.into(),
-            title: plan.recipe.title.clone(),
-            source: plan.recipe.source.clone(),
-            about: plan.recipe.about.clone(),
-            figures: plan.recipe.figures.clone(),
-            scale: plan.scale.clone(),
-            overrides: plan.request.overrides.clone(),
-            command: plan.command(),
-            swept: plan.swept.clone(),
-            recipe_text: plan.recipe.text.clone(),
-            runs: plan.runs.iter().map(RunRecord::of).collect(),
-        };
+        let record = SweepRecord::of(plan, &machine.program);
         if old.as_ref() != Some(&record) {
             write_json(&path.join("sweep.json"), &record)?;
         }

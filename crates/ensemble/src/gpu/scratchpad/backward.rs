@@ -203,13 +203,7 @@ impl Net<'_> {
         Ok(())
     }
 
-    fn attend_backward(
-        &self,
-        own: &Attention,
-        g: &Gradients,
-        causal: bool,
-        largest: u64,
-    ) -> Result<(), EnsembleError> {
+    fn attend_backward(&self, own: &Attention, g: &Gradients, causal: bool, largest: u64) -> Result<(), EnsembleError> {
         let Rows { n, strings, replicas } = self.rows;
         let grid = Grid {
             blocks: ((strings * HEADS) as u32, replicas as u32, 1),

@@ -117,7 +117,8 @@ impl Finder<'_> {
     /// Where the embeddings end, which all others must follow.
     fn dense(&self) -> Result<usize, EnsembleError> {
         let layout = self.0.layout();
-        let is_embedding = |name: &str| ["tok.weight", "pos.weight", "dec_tok.weight", "dec_pos.weight"].contains(&name);
+        let is_embedding =
+            |name: &str| ["tok.weight", "pos.weight", "dec_tok.weight", "dec_pos.weight"].contains(&name);
         let embeddings = layout.iter().take_while(|own| is_embedding(&own.name)).count();
         match layout.get(embeddings) {
             Some(first) if embeddings == 4 => Ok(first.range.start),
