@@ -37,7 +37,7 @@ pub(super) struct Outcome<'a> {
     pub(super) largest: &'a Memory<u32>,
 }
 
-/// A gradient on its way through a stack: from what it comes, and what it is added to.
+/// What a stack's way back writes to and reads.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     g: &'a Gradients,
