@@ -192,12 +192,15 @@ def disturbed_sweep():
     until("a run under way", lambda: any(map(has_begun, at_work().values())))
     send("USR1", first[told])
     until(f"{told} asks for another start", lambda: "asked Slurm to start" in (ROOT / f"out/slurm/{told}.log").read_text())
+    # Told between two runs, it has nothing to save; within one, it must go on from there.
+    saved = [one["label"] for one in json.loads((ROOT / "out/sweep.json").read_text())["runs"]
+             if (ROOT / "out/runs" / one["id"] / "checkpoint.safetensors").exists()]
     say(f"job {told} was told to end, saved, and was requeued")
     # The other is killed without a word. Slurm does not start it again; the same command does, later.
     send("KILL", first[killed])
     until(f"{killed} is gone", lambda: killed not in in_queue())
     say(f"job {killed} was killed")
-    return submit, told
+    return submit, told, saved
 
 
 def same_numbers(out):
@@ -206,11 +209,11 @@ def same_numbers(out):
     say(f"{len(ours)} runs, byte for byte those of one process")
 
 
-def finish(submit, told):
+def finish(submit, told, saved):
     until("the array and its report end", lambda: not in_queue(), 150)
-    # Within a run it goes on from what it saved; told between two runs, with the next.
-    again = (ROOT / f"out/slurm/{told}.log").read_text()
-    assert "continuing" in again or "made before" in again, logs()
+    again = (ROOT / f"out/slurm/{told}.log").read_text().split("asked Slurm to start")[1]
+    made = [label for label in saved if f"] {label}:" in again]
+    assert (made or "made before" in again) and all(f"continuing {label} from step" in again for label in made), logs()
     assert (ROOT / "out/report.html").exists(), "the last job writes the report"
     before = status()
     say(f"the queue is empty: {before['finished']} of {before['runs']} runs finished")

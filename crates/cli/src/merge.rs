@@ -11,9 +11,10 @@ use std::path::PathBuf;
 
 /// Join folders of one sweep that were made on several machines, and write the report
 ///
-/// The folders are parts of one command (`--unit 1/2`), or their commands list some of the recipe's values each (`n=4,8`, `seed=0..5`); runs of
-/// the whole that none of them has are said to be missing. Runs that have ended are copied and checked. One that has ended in several folders must have the same numbers in all of them. Running
-/// the same command again goes on after an interruption, and takes up what was made since.
+/// The folders are parts of one command (`--unit 1/2`), or their commands list some of the recipe's values each (`n=4,8`, `seed=0..5`).
+/// The report says which runs of the whole sweep are still missing. Runs that have ended are copied and checked. One that has ended in
+/// several folders must have the same numbers in all of them. Running the same command again goes on after an interruption, and takes up
+/// what was made since.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -38,8 +39,8 @@ Examples:
   pudica run hahn/tradeoff --out a --unit 1/2        on one machine
   pudica run hahn/tradeoff --out b --unit 2/2        on another; then copy one of the two folders to the other
   pudica merge a b --into tradeoff
-  pudica run hahn/scratchpad --out short n=4,8       some lengths, then others; what the two lack is
-  pudica run hahn/scratchpad --out long n=16,24      said to be missing
+  pudica run hahn/scratchpad --out short n=4,8       some lengths here
+  pudica run hahn/scratchpad --out long n=16,24      others there
   pudica merge short long --into scratchpad --without-weights";
 
 pub fn run(arguments: &Arguments) -> Outcome {

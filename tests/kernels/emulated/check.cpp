@@ -235,7 +235,7 @@ struct Parts {
         vector<double> sums(w.R * 2 * D);
         for (u64 at = 0; at < w.R * w.rows; at++)
             for (int c = 0; c < D; c++) sums[at / w.rows * 2 * D + c] += dy[at][c] * xhat[at][c], sums[at / w.rows * 2 * D + D + c] += dy[at][c];
-        compare_with(what, place, sums, 1e-4);
+        compare_with(what, place, sums, 1e-5);
     }
 };
 
@@ -311,9 +311,9 @@ void check_backward(const World& w) {
     });
     for (size_t k = 0; k < losses.size(); k++) sums[k / w.grid.x] += losses[k];
     compare(w, "the loss", sums, errors, 1e-6);
-    compare(w, "read_out_backward", w.plain(dx), expected, 1e-4);
+    compare(w, "read_out_backward", w.plain(dx), expected, 1e-5);
     compare_zeros(w, "read_out_backward beyond the rows", dx);
-    read.compare_with("gradients of the head", HEAD_AT, head, 1e-4);
+    read.compare_with("gradients of the head", HEAD_AT, head, 1e-5);
     read.compare_norm("gradients of the last norm", NORM, head_dy, all_rows(xhat));
 
     auto after_norm = [&](u64 at, const Row& x) { return dot(scaled(normed(x), own(at) + NORM), row_of(dy, at)); };

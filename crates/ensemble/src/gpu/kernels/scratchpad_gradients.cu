@@ -1,6 +1,7 @@
 // Gradients of weights, sums over rows: each kernel of the way back adds up those of its rows, where their factors are at hand.
 //
-// parts [R, blocks, P]: a block's sums, each where its parameter lies. gather_gradients adds them up.
+// parts [R, blocks, P]: a block's sums, each where its parameter lies. gather_gradients adds them up. Shared memory: two matrices of 32 rows of D
+// numbers for each warp.
 
 // A lane's columns, 8 k + 2 t + e at [k][e], summed over its rows.
 typedef float Columns[4][2];
@@ -15,9 +16,6 @@ struct LayerSums {
     float weight[2][4][4];
     Columns bias;
 };
-
-// Shared memory of these sums, in bytes: two matrices of 32 rows for each warp.
-#define SUM_MEMORY (WARPS * 2 * 32 * D * 4)
 
 __device__ __forceinline__ void add_norm(NormSums& sums, const Part& dy, const Part& xhat) {
     EACH_NUMBER sums.scale[k][e % 2] += dy[m][k][e] * xhat[m][k][e], sums.shift[k][e % 2] += dy[m][k][e];

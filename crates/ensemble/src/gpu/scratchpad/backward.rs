@@ -16,7 +16,7 @@ const MOST_WARPS: usize = 8;
 const KEYS: usize = 64;
 const RESERVED: usize = 1024;
 
-/// Bytes of shared memory that adding up gradients takes: SUM_MEMORY in scratchpad_gradients.cu.
+/// Bytes of shared memory that adding up gradients takes: two matrices of 32 rows for each warp.
 const SUM_MEMORY: usize = THREADS * 2 * WIDTH * size_of::<f32>();
 
 /// Blocks that fill the GPU, of kernels whose warps have many numbers.
