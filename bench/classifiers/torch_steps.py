@@ -1,8 +1,8 @@
-"""The other side of bench/classifiers: training steps of the same networks in PyTorch eager.
+"""The other side of bench/classifiers: training steps of the same networks in PyTorch, eager or through torch.compile.
 
-    torch_steps.py DEVICE THREADS
+    torch_steps.py DEVICE THREADS [tf32]
 
-Reads lines "model steps" and answers each with the milliseconds of one step, the mean of so many. A step does what a PyTorch user writes:
+Reads lines "model steps" or "model:compiled steps" and answers each with the milliseconds of one step, the mean of so many. A step does what a PyTorch user writes:
 forward, cross-entropy, backward, optimiser; the device is waited for at the end. ViT-small is vit-pytorch's; RoBERTa is a stack of
 nn.TransformerEncoderLayer, the LSTM is nn.LSTM (cuDNN on a GPU).
 """
@@ -11,6 +11,7 @@ import torch, torch.nn as nn, torch.nn.functional as F
 
 device, threads = sys.argv[1], int(sys.argv[2])
 torch.set_num_threads(threads)
+torch.backends.cuda.matmul.allow_tf32 = "tf32" in sys.argv
 
 
 class Block(nn.Module):
@@ -77,13 +78,18 @@ trainings = {}
 def training(name):
     if name not in trainings:
         torch.manual_seed(0)
-        model = MODELS[name]().to(device).train()
-        if name in ("roberta", "lstm"):
-            optimiser = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=1e-4)
+        kind, _, compiled = name.partition(":")
+        model = MODELS[kind]().to(device).train()
+        # Both as fast as PyTorch has them: one kernel for the optimiser, recorded launches.
+        fused = {"fused": True} if compiled else {}
+        if kind in ("roberta", "lstm"):
+            optimiser = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=1e-4, **fused)
             data = torch.randint(0, 50265, (32, 128)), torch.randint(0, 2, (32,))
         else:
-            optimiser = torch.optim.SGD(model.parameters(), 0.1)
+            optimiser = torch.optim.SGD(model.parameters(), 0.1, **fused)
             data = torch.randn(100, 3, 32, 32), torch.randint(0, 10, (100,))
+        if compiled:
+            model = torch.compile(model, mode="reduce-overhead")
         trainings[name] = model, optimiser, data
     return trainings[name]
 
@@ -100,11 +106,11 @@ def steps(name, count):
 
 
 where = f"{threads} threads, {os.environ.get('ALLOCATOR', 'glibc malloc')}" if device == "cpu" else torch.cuda.get_device_name()
-print(f"torch {torch.__version__} eager, {where}", flush=True)
+print(f"torch {torch.__version__}, {where}", flush=True)
 for line in sys.stdin:
     name, count = line.split()
     if name not in trainings:
-        steps(name, int(count))
+        steps(name, int(count) + 10)
     started = time.perf_counter()
     steps(name, int(count))
     print(f"{(time.perf_counter() - started) * 1e3 / int(count):.3f}", flush=True)

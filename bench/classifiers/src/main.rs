@@ -1,8 +1,8 @@
-//! Times training steps of ViT-small, ResNet-18, RoBERTa and the LSTM and, where given a Python with PyTorch, PyTorch eager's beside
-//! them, in turns. `bench/classifiers/run` sets everything up.
+//! Times training steps of ViT-small, ResNet-18, RoBERTa and the LSTM and, where given a Python with PyTorch, PyTorch's beside
+//! them, in turns: eager, and on a GPU through torch.compile. `bench/classifiers/run` sets everything up.
 //!
-//! `pudica-bench-classifiers DEVICE [MODEL...] [-- PYTHON SCRIPT]`: DEVICE as in `pudica run --device`; the command that starts
-//! `torch_steps.py`; without it, ours alone.
+//! `pudica-bench-classifiers DEVICE [MODEL...] [-- PYTHON SCRIPT]`: DEVICE as in `pudica run --device`, or `cuda-tf32`; the command that
+//! starts `torch_steps.py`; without it, ours alone.
 
 #[path = "../../torch.rs"]
 mod torch;
@@ -24,6 +24,8 @@ type Failure = Box<dyn std::error::Error>;
 const MODELS: [&str; 4] = ["vit-small", "resnet18", "roberta", "lstm"];
 /// Times both sides are timed in turns.
 const ROUNDS: usize = 5;
+/// Steps before the first reading, beyond as many as in one: a GPU's are recorded then.
+const FIRST: usize = 10;
 /// Images of CIFAR-10's shape in a step.
 const IMAGES: usize = 100;
 /// Sequences of so many tokens in a step.
@@ -32,44 +34,51 @@ const SEQUENCES: (usize, usize) = (32, 128);
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut halves = arguments.splitn(2, |argument| argument == "--");
-    let (device, models) = match halves.next().unwrap_or_default() {
-        [device, models @ ..] => (Device::parse(device)?, models.to_vec()),
-        [] => (Device::cpu(), Vec::new()),
+    let (name, models) = match halves.next().unwrap_or_default() {
+        [name, models @ ..] => (name.as_str(), models.to_vec()),
+        [] => ("cpu", Vec::new()),
     };
+    let (device, dtype) = match name.strip_suffix("-tf32") {
+        Some(name) => (Device::parse(name)?.with_tf32(true)?, "tf32"),
+        None => (Device::parse(name)?, "f32"),
+    };
+    let gpu = device.name() == "cuda";
     let models = if models.is_empty() { MODELS.map(String::from).to_vec() } else { models };
-    let (torch_device, threads) = (if device.name() == "cuda" { "cuda" } else { "cpu" }, rayon::current_num_threads());
-    let start = |command| Torch::start(command, &[torch_device, &threads.to_string()]);
+    let (torch_device, threads) = (if gpu { "cuda" } else { "cpu" }, rayon::current_num_threads());
+    let start = |command| Torch::start(command, &[torch_device, &threads.to_string(), dtype]);
     let mut torch = halves.next().map(start).transpose()?;
     // A reading is the mean over so many steps, with one wait for the device at its end.
-    let steps = if device.name() == "cuda" { 20 } else { 1 };
+    let steps = if gpu { 20 } else { 1 };
     println!("one training step; medians of {ROUNDS} readings of {steps}, both sides in turns");
     println!(
         "images: batch {IMAGES} of 3 x 32 x 32, SGD; texts: batch {} of {} tokens, AdamW",
         SEQUENCES.0, SEQUENCES.1
     );
-    println!("ours:    device {}, {} threads, mimalloc", device.name(), rayon::current_num_threads());
+    println!("ours:    device {}, {dtype}, {threads} threads, mimalloc", device.name());
     println!("PyTorch: {}\n", torch.as_ref().map_or("not compared", |torch| &torch.description));
-    println!("{:<10} {:>17} {:>9} {:>7}", "model", "PyTorch eager, ms", "ours, ms", "ratio");
+    println!("{:<10} {:>17} {:>17} {:>9} {:>7}", "model", "PyTorch eager, ms", "compiled, ms", "ours, ms", "ratios");
     for model in &models {
         let mut ours = training(model, &device)?;
-        ours(steps)?;
-        let (mut our_times, mut torch_times) = (Vec::new(), Vec::new());
+        ours(steps + FIRST)?;
+        let (mut our_times, mut eager, mut compiled) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             if let Some(torch) = &mut torch {
-                torch_times.extend(torch.steps(model, steps)?);
+                eager.extend(torch.steps(model, steps)?);
+                if gpu {
+                    compiled.extend(torch.steps(&format!("{model}:compiled"), steps)?);
+                }
             }
             let started = Instant::now();
             ours(steps)?;
             our_times.push(started.elapsed().as_secs_f64() * 1e3 / steps as f64);
         }
         let ours = median(our_times);
-        match torch.is_some() {
-            true => {
-                let torch = median(torch_times);
-                println!("{model:<10} {torch:>17.2} {ours:>9.2} {:>6.2}x", torch / ours);
-            }
-            false => println!("{model:<10} {:>17} {ours:>9.2} {:>7}", "-", "-"),
-        }
+        let shown = |times: Vec<f64>| match times.is_empty() {
+            true => ("-".to_string(), "-".to_string()),
+            false => (format!("{:.2}", median(times.clone())), format!("{:.2}x", median(times) / ours)),
+        };
+        let ((eager, than_eager), (compiled, than_compiled)) = (shown(eager), shown(compiled));
+        println!("{model:<10} {eager:>17} {compiled:>17} {ours:>9.2} {than_eager:>7} {than_compiled:>7}");
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What a run is computed on and in. It decides the run's numbers to the last bit, so it is part of the run's settings and of its id.
 
+use pudica_nn::Device;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -16,6 +17,16 @@ pub struct Compute {
     /// `standard`; or `reference`, the readable networks that the fast ones are checked against, by automatic differentiation.
     pub engine: String,
 }
+
+impl Compute {
+    /// The device of networks that compute on burn. A GPU that is not there is an error.
+    pub(crate) fn device(&self) -> Result<Device> {
+        Ok(Device::parse(&self.device)?.with_tf32(self.dtype == TF32)?)
+    }
+}
+
+/// The name of the number type that GPUs have only.
+const TF32: &str = "tf32";
 
 /// What a kind of experiment can do. What it cannot is refused, never ignored.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +76,11 @@ impl Abilities {
                 };
                 return Err(Error::setting(key, problem));
             }
+        }
+        if compute.dtype == TF32 && compute.device != "cuda" {
+            let others: Vec<&str> = self.dtypes.iter().copied().filter(|dtype| *dtype != TF32).collect();
+            let problem = format!("tf32 is a GPU's; on the CPU use {}, or add --device cuda", others.join(" or "));
+            return Err(Error::setting("compute.dtype", problem));
         }
         Ok(())
     }
@@ -132,7 +148,7 @@ pub fn recorded(device: &str, settings: &Settings, abilities: &Abilities) -> Com
     let pick = |known: &'static [&'static str], word: &str| {
         known.iter().find(|known| **known == word).or(known.first()).map_or(String::new(), |word| word.to_string())
     };
-    let dtype = ["tf32", "f64"].into_iter().find(|dtype| has(dtype)).unwrap_or("f32");
+    let dtype = [TF32, "f64"].into_iter().find(|dtype| has(dtype)).unwrap_or("f32");
     // The encoder-decoder has no other engine than burn's.
     let reference = has("burn") && settings.text("model.kind") != "encoder-decoder";
     Compute {

@@ -34,6 +34,16 @@ impl Device {
         self.name
     }
 
+    /// The same device, on which factors of matrix products are rounded to TF32, 11 bits, or are not: a GPU's choice, for the whole process.
+    pub fn with_tf32(self, rounded: bool) -> Result<Self, NnError> {
+        match self.name {
+            #[cfg(feature = "torch")]
+            "cuda" => crate::libtorch::products_in_tf32(rounded).map(|()| self),
+            _ if rounded => Err(unusable(self.name, "only a GPU computes in TF32; use f32, or \"cuda\"")),
+            _ => Ok(self),
+        }
+    }
+
     /// The same device computing in f64 instead of f32. Weights stay f32; this is for checking gradients and golden values.
     pub fn double(self) -> Self {
         Self { float: DType::F64, ..self }
@@ -42,6 +52,11 @@ impl Device {
     /// Whether it computes in f64.
     pub fn is_double(&self) -> bool {
         self.float == DType::F64
+    }
+
+    /// Whether it computes in f32 through LibTorch.
+    pub(crate) fn is_libtorch(&self) -> bool {
+        cfg!(feature = "torch") && self.name != "cpu" && !self.is_double()
     }
 
     /// Options for a constant: a tensor no gradient flows into.
@@ -139,6 +154,7 @@ mod tests {
     fn unknown_and_missing_devices_are_explained() {
         assert_eq!(Device::parse("cpu").unwrap().name(), "cpu");
         assert!(Device::parse("tpu").unwrap_err().to_string().contains("choose \"cpu\" or \"cuda\""));
+        assert!(Device::cpu().with_tf32(true).unwrap_err().to_string().contains("only a GPU"));
         #[cfg(not(feature = "torch"))]
         assert!(Device::parse("cuda").unwrap_err().to_string().contains("--features torch"));
     }

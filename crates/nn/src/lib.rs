@@ -22,6 +22,8 @@ mod error;
 mod layer_norm;
 mod layers;
 #[cfg(feature = "torch")]
+mod libtorch;
+#[cfg(feature = "torch")]
 mod native;
 mod network;
 mod networks;

@@ -14,6 +14,8 @@ use tch::{Kind, TchError};
 
 use crate::NnError;
 use crate::attention::{Attention, AttentionSpec, Mask};
+use crate::classifier::{Optimiser, Rates};
+use crate::libtorch;
 
 thread_local! {
     /// Operands LibTorch's autograd may need since the last backward pass. burn reuses the buffer of an operand without other references in
@@ -56,9 +58,33 @@ pub(crate) fn put<T: tch::kind::Element>(values: &[T], shape: &[usize]) -> TchTe
     TchTensor::new(values.reshape(shape))
 }
 
+/// LibTorch's tensor of integers.
+pub(crate) fn integers<const D: usize>(x: &Tensor<D, Int>) -> Option<tch::Tensor> {
+    Some(x.clone().try_into_primitive::<LibTorch>().ok()?.tensor)
+}
+
+/// LibTorch's tensor of a constant.
+pub(crate) fn constant<const D: usize>(x: &Tensor<D>) -> Option<tch::Tensor> {
+    Some(x.clone().try_into_primitive::<LibTorch>().ok()?.tensor)
+}
+
+/// [`Optimiser::update`] in one kernel, in place.
+pub(crate) fn update(
+    optimiser: Optimiser,
+    weights: &Tensor<1>,
+    gradient: &Tensor<1>,
+    memory: &[Tensor<1>],
+    rates: &Rates,
+) -> Option<Result<(), NnError>> {
+    let rates = constant(rates.on_device.as_ref()?)?;
+    let memory = memory.iter().map(constant).collect::<Option<Vec<_>>>()?;
+    let rates = [&rates.select(0, 0), &rates.select(0, 1)];
+    Some(libtorch::update(optimiser, &constant(weights)?, &constant(gradient)?, &memory, rates))
+}
+
 /// The mean cross-entropy \[1\] of scores \[batch, classes\] and labels \[batch, 1\].
 pub(crate) fn cross_entropy(scores: &Tensor<2>, labels: &Tensor<2, Int>) -> Option<Tensor<1>> {
-    let (scores, labels) = (own(scores)?, labels.clone().try_into_primitive::<LibTorch>().ok()?.tensor.reshape(-1));
+    let (scores, labels) = (own(scores)?, integers(labels)?.reshape(-1));
     let loss = scores.cross_entropy_loss::<tch::Tensor>(&labels, None, tch::Reduction::Mean, -100, 0.0);
     Some(tensor(loss.reshape(1)))
 }
@@ -99,6 +125,12 @@ pub(crate) fn layer_norm<const D: usize>(
 ) -> Option<Tensor<D>> {
     let width = x.dims()[D - 1] as i64;
     Some(tensor(own(x)?.layer_norm([width], Some(own(weight)?), Some(own(bias)?), eps, true)))
+}
+
+/// [`channels_last`](crate::layers::channels_last), on a GPU.
+pub(crate) fn channels_last(x: &Tensor<4>) -> Option<Tensor<4>> {
+    let x = own(x)?;
+    x.device().is_cuda().then(|| tensor(x.permute([0, 2, 3, 1]).contiguous().permute([0, 3, 1, 2])))
 }
 
 /// BatchNorm by the batch's own statistics, of which the running ones take in this share, where they lie.

@@ -64,7 +64,9 @@ impl Parameters {
 
     /// The loss \[1\] without its history, and its gradient with respect to all parameters as one vector \[parameters\].
     pub(crate) fn gradient(&self, loss: Tensor<1>) -> Result<(Tensor<1>, Tensor<1>), NnError> {
-        let (loss, gradients) = self.autodiff.gradients(loss, &self.leaves)?;
-        Ok((loss, Tensor::cat(gradients, 0)))
+        let (loss, mut gradients) = self.autodiff.gradients(loss, &self.leaves)?;
+        // One is not copied: it may be all the network has.
+        let gradient = if gradients.len() == 1 { gradients.swap_remove(0) } else { Tensor::cat(gradients, 0) };
+        Ok((loss, gradient))
     }
 }

@@ -1,10 +1,12 @@
 //! A classifier in training, one batch at a time.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use pudica_data::Stream;
 
 use super::model::Model;
-use super::{Classifier, NEW_SHARE, Optimiser, Pass, Statistics};
+#[cfg(feature = "torch")]
+use super::recorded::RecordedSteps;
+use super::{Classifier, NEW_SHARE, Optimiser, Pass, Rates, Statistics};
 use crate::layers::to_vec;
 use crate::weights::{Stored, store};
 use crate::{Device, NnError, Weights};
@@ -14,13 +16,26 @@ use crate::{Device, NnError, Weights};
 /// Dropout draws from the device's generator, seeded by (seed, "dropout", step): a resumed training goes on with the same numbers. The
 /// generator is one for the whole process, so learners that use dropout train one at a time.
 pub struct Learner<C: Classifier> {
-    model: Model<C>,
+    pub(super) model: Model<C>,
     optimiser: Optimiser,
     memory: Vec<Tensor<1>>,
     step: u64,
     seed: u64,
     /// The loss of the latest step, still on the device.
     loss: Option<Tensor<1>>,
+    #[cfg(feature = "torch")]
+    pub(super) recorded: RecordedSteps,
+}
+
+/// What a step is computed from, on the device.
+#[derive(Clone)]
+pub(super) struct StepInput<B> {
+    pub(super) batch: B,
+    /// \[batch, 1\]
+    pub(super) labels: Tensor<2, Int>,
+    /// A [`ConsistencyTerm`]: its batch and weight.
+    pub(super) beside: Option<(B, f64)>,
+    pub(super) rates: Rates,
 }
 
 /// A second batch whose outputs should be near the first one's: adds weight * MSE(f(x), f(input)) to the loss.
@@ -60,7 +75,7 @@ impl<C: Classifier> Learner<C> {
         optimiser.check()?;
         let model = Model::new(classifier, weights, buffers, device)?;
         let memory = (0..optimiser.memories()).map(|_| model.flat.zeros_like()).collect();
-        Ok(Self { model, optimiser, memory, step: 0, seed, loss: None })
+        Ok(Self::of(model, optimiser, memory, 0, seed))
     }
 
     /// Continues from the bytes of [`Learner::checkpoint`].
@@ -88,7 +103,20 @@ impl<C: Classifier> Learner<C> {
             Ok(device.floats(values, [count]))
         };
         let memory = memories.iter().map(vector).collect::<Result<_, _>>()?;
-        Ok(Self { model, optimiser, memory, step: stored.number(STEP)?, seed, loss: None })
+        Ok(Self::of(model, optimiser, memory, stored.number(STEP)?, seed))
+    }
+
+    fn of(model: Model<C>, optimiser: Optimiser, memory: Vec<Tensor<1>>, step: u64, seed: u64) -> Self {
+        Self {
+            model,
+            optimiser,
+            memory,
+            step,
+            seed,
+            loss: None,
+            #[cfg(feature = "torch")]
+            recorded: RecordedSteps::default(),
+        }
     }
 
     /// Everything needed to continue, as one safetensors file.
@@ -116,28 +144,43 @@ impl<C: Classifier> Learner<C> {
         lr: f64,
     ) -> Result<(), NnError> {
         self.step += 1;
+        let Model { classifier, device, .. } = &self.model;
+        device.seed(Stream::new(self.seed, "dropout", self.step).word());
+        let beside = |term: ConsistencyTerm<C::Input>| Ok((classifier.upload(term.input, device)?, term.weight));
+        let input = StepInput {
+            labels: self.model.labels(labels, classifier.count(input))?,
+            batch: classifier.upload(input, device)?,
+            beside: consistency.map(beside).transpose()?,
+            rates: Rates::new(lr, self.step, device),
+        };
+        #[cfg(feature = "torch")]
+        if let Some(loss) = self.replay(&input)? {
+            self.loss = Some(loss);
+            return Ok(());
+        }
+        self.loss = Some(self.compute(input)?);
+        Ok(())
+    }
+
+    /// Moves weights and buffers by one step; the loss \[1\] before it.
+    pub(super) fn compute(&mut self, input: StepInput<C::Batch>) -> Result<Tensor<1>, NnError> {
+        let StepInput { batch, labels, beside, rates } = input;
         let model = &self.model;
-        model.device.seed(Stream::new(self.seed, "dropout", self.step).word());
         let parameters = model.parameters(true);
         let mut pass = Pass::train();
-        let labels = model.labels(labels, model.classifier.count(input))?;
-        let batch = model.classifier.upload(input, &model.device)?;
         let scores = C::forward(&model.network, &parameters, batch, &mut pass)?;
         let mut loss = model.loss(scores.clone(), labels);
-        if let Some(term) = consistency {
-            let batch = model.classifier.upload(term.input, &model.device)?;
+        if let Some((batch, weight)) = beside {
             // BatchNorm's running statistics are those of the batch itself.
             let others = C::forward(&model.network, &parameters, batch, &mut Pass::train_without_stats())?;
-            loss = loss + (scores - others).square().mean().mul_scalar(term.weight);
+            loss = loss + (scores - others).square().mean().mul_scalar(weight);
         }
         let (loss, gradient) = parameters.gradient(loss)?;
-        self.loss = Some(loss);
-        let weights = self.model.flat.clone();
-        self.model.flat = self.optimiser.update(weights, gradient, &mut self.memory, lr, self.step);
+        self.optimiser.update(&mut self.model.flat, gradient, &mut self.memory, &rates)?;
         if let Pass::Train { statistics, .. } = pass {
             self.take_in(statistics);
         }
-        Ok(())
+        Ok(loss)
     }
 
     /// The loss of the latest step, before it; `None` before the first one. Waits for the device.

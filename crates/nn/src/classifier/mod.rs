@@ -9,6 +9,8 @@
 mod learner;
 mod model;
 mod optimiser;
+#[cfg(feature = "torch")]
+mod recorded;
 
 use burn::tensor::{Distribution, Tensor};
 
@@ -19,6 +21,7 @@ use crate::{Device, NnError, Parameters, Weights};
 pub use learner::{ConsistencyTerm, Learner};
 pub use model::{Model, accuracy, cross_entropy, predicted};
 pub use optimiser::Optimiser;
+pub(crate) use optimiser::Rates;
 
 /// An architecture that maps inputs to class scores.
 pub trait Classifier: Clone {
@@ -49,6 +52,11 @@ pub trait Classifier: Clone {
 
     /// Puts a batch on a device; refuses one that does not fit the network.
     fn upload(&self, input: &Self::Input, device: &Device) -> Result<Self::Batch, NnError>;
+
+    /// LibTorch's tensors of a batch, if they alone tell it from others whose tensors have the same shapes: the same operations then compute
+    /// both.
+    #[cfg(feature = "torch")]
+    fn tensors(batch: &Self::Batch) -> Option<Vec<tch::Tensor>>;
 
     /// The scores \[batch, classes\] of a batch.
     fn forward(

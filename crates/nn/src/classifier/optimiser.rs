@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::NnError;
+use crate::{Device, NnError};
 
 /// How a gradient moves the weights; the learning rate is given with every step, for schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,26 @@ pub enum Optimiser {
         /// Whether the pull is a part of the gradient (Adam) or of the step (AdamW).
         decoupled: bool,
     },
+}
+
+/// How large a step is.
+#[derive(Clone)]
+pub(crate) struct Rates {
+    /// The learning rate.
+    lr: f64,
+    /// Which step it is, from 1.
+    step: u64,
+    /// Both as numbers on the device \[2\], where LibTorch's own optimisers are used: what is recorded once then holds for every step.
+    #[cfg_attr(not(feature = "torch"), expect(dead_code))]
+    pub(crate) on_device: Option<Tensor<1>>,
+}
+
+impl Rates {
+    /// Of a step on this device.
+    pub(crate) fn new(lr: f64, step: u64, device: &Device) -> Self {
+        let on_device = device.is_libtorch().then(|| device.floats(vec![lr as f32, step as f32], [2]));
+        Self { lr, step, on_device }
+    }
 }
 
 impl Optimiser {
@@ -69,14 +89,29 @@ impl Optimiser {
         }
     }
 
-    /// The parameters after step number `step` (from 1) along `gradient`; all vectors \[parameters\].
+    /// Moves the parameters along `gradient`; all vectors \[parameters\].
     pub(crate) fn update(
+        &self,
+        weights: &mut Tensor<1>,
+        gradient: Tensor<1>,
+        memory: &mut [Tensor<1>],
+        rates: &Rates,
+    ) -> Result<(), NnError> {
+        #[cfg(feature = "torch")]
+        if let Some(done) = crate::native::update(*self, weights, &gradient, memory, rates) {
+            return done;
+        }
+        *weights = self.moved(weights.clone(), gradient, memory, rates);
+        Ok(())
+    }
+
+    /// The parameters moved along `gradient`, operation by operation.
+    fn moved(
         &self,
         weights: Tensor<1>,
         gradient: Tensor<1>,
         memory: &mut [Tensor<1>],
-        lr: f64,
-        step: u64,
+        &Rates { lr, step, .. }: &Rates,
     ) -> Tensor<1> {
         let pulled = |gradient: Tensor<1>, weights: &Tensor<1>, pull: f64| match pull {
             0.0 => gradient,

@@ -44,6 +44,16 @@ impl Conv2d {
     }
 }
 
+/// The same images, on a GPU with the channels of a pixel beside each other in memory, as its convolutions are fastest. What is computed from
+/// them lies so, too.
+pub(crate) fn channels_last(x: Tensor<4>) -> Tensor<4> {
+    #[cfg(feature = "torch")]
+    if let Some(x) = crate::native::channels_last(&x) {
+        return x;
+    }
+    x
+}
+
 fn init(shape: [usize; 4]) -> Init {
     Init::linear(shape[1..].iter().product())
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::params::{Init, Param, Scope};
 use crate::{NnError, Parameters};
 
-pub(crate) use conv::Conv2d;
+pub(crate) use conv::{Conv2d, channels_last};
 pub(crate) use norm::{BatchNorm2d, LayerNorm, Norm, Recorder};
 pub use norm::{LAYER_NORM_EPS, NormFactors};
 

@@ -104,7 +104,7 @@ mod tests {
         let mut some_changed = false;
         for epoch in 0..12 {
             let weights = [0, 1].map(|at| replicas.weights(at).unwrap());
-            replicas.advance();
+            replicas.advance().unwrap();
             let measured = replicas.collect().unwrap().remove(0);
             for (at, weights) in weights.iter().enumerate() {
                 let noise = NumberNoise { deviation: 0.4, width: 8, epoch };

@@ -117,13 +117,10 @@ fn resolve(settings: &Settings) -> Result<Settings> {
     let (fast, name) = (fast_encoder(&config).is_some(), burn_name(&config));
     let has_tf32 = fast || fast_scratchpad(&config).is_some();
     let refuse = |key: &str, problem: &str| Err(Error::setting(key, problem));
-    match (compute.device.as_str(), compute.dtype.as_str(), compute.engine.as_str()) {
-        ("cpu", "tf32", _) => {
-            refuse("compute.dtype", "tf32 is a GPU's; on the CPU use f32 or f64, or add --device cuda")
-        }
-        (_, "tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
-        (_, "tf32", _) if !has_tf32 => refuse("compute.dtype", &no_tf32(&config)),
-        (_, _, "reference") if !fast => {
+    match (compute.dtype.as_str(), compute.engine.as_str()) {
+        ("tf32", "reference") => refuse("compute.dtype", "the reference networks have no tf32; use f32 or f64"),
+        ("tf32", _) if !has_tf32 => refuse("compute.dtype", &no_tf32(&config)),
+        (_, "reference") if !fast => {
             refuse("compute.engine", &format!("{name} has no other engine than the reference; leave --reference out"))
         }
         _ => Ok(resolved),

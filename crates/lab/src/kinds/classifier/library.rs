@@ -10,6 +10,7 @@ use pudica_nn::Device;
 use pudica_nn::classifier::{Classifier, Learner, Model};
 use serde_json::{Map, Value};
 
+use super::KIND;
 use super::config::{ClassifierConfig, DataConfig};
 use super::dataset::Dataset;
 use super::images::ImageDataset;
@@ -68,7 +69,7 @@ struct ClassifierExperiment {
 /// Reads all data, tries every network on it, and refuses what cannot be made to its last measure.
 pub(super) fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>> {
     let compute = plan.runs.first().and_then(|run| run.settings.compute());
-    let device = Device::parse(compute.as_ref().map_or("cpu", |compute| compute.device.as_str()))?;
+    let device = compute.clone().unwrap_or_else(|| KIND.abilities.default_compute()).device()?;
     let mut experiment = ClassifierExperiment { device, sets: Vec::new(), paces: HashMap::new() };
     let free = available();
     for run in &plan.runs {

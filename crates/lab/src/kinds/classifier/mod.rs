@@ -31,7 +31,7 @@ pub static KIND: Kind = Kind {
     about: "networks that learn to classify images and texts",
     abilities: Abilities {
         devices: &["cpu", "cuda", "torch"],
-        dtypes: &["f32"],
+        dtypes: &["f32", "tf32"],
         engines: &["standard"],
         data: true,
         jobs: false,

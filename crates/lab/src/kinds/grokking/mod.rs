@@ -22,7 +22,7 @@ pub static KIND: Kind = Kind {
     about: "transformers that learn modular arithmetic from some of its pairs",
     abilities: Abilities {
         devices: &["cpu", "cuda", "torch"],
-        dtypes: &["f32"],
+        dtypes: &["f32", "tf32"],
         engines: &["standard"],
         data: false,
         jobs: false,

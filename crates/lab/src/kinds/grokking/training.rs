@@ -6,7 +6,7 @@ use pudica_nn::Device;
 use pudica_nn::grokking::{Measures, Replica, Replicas};
 use serde_json::{Map, Value};
 
-use super::{GrokkingConfig, GrokkingPoint, Onsets};
+use super::{GrokkingConfig, GrokkingPoint, KIND, Onsets};
 use crate::compute::Machine;
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, Line, Lockstep, Lost, Measured, RunStart, Training, Work};
@@ -41,7 +41,7 @@ pub(super) fn open(plan: &Plan, machine: &Machine) -> Result<Box<dyn Experiment>
     if plan.runs.iter().any(|run| run.settings.compute() != compute) {
         return Err(Error::setting("compute.device", "the runs of one sweep compute on one device"));
     }
-    let device = Device::parse(compute.as_ref().map_or("cpu", |compute| compute.device.as_str()))?;
+    let device = compute.unwrap_or_else(|| KIND.abilities.default_compute()).device()?;
     let together = machine.together.unwrap_or(TOGETHER);
     let (free, at_once) = (available(), together.min(plan.runs.len()));
     for run in plan.runs.iter().filter(|_| device.name() == "cpu") {
@@ -174,7 +174,7 @@ impl Training for GrokkingTraining<'_> {
 
     fn advance(&mut self, at_most: u64) -> Result<()> {
         let first = self.networks.epoch();
-        (0..at_most.min(PIECE)).for_each(|_| self.networks.advance());
+        (0..at_most.min(PIECE)).try_for_each(|_| self.networks.advance())?;
         self.collect(first)
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ModularTransformer;
 use super::forward::{Batch, Parts};
 use super::loss::cross_entropy;
-use crate::classifier::Optimiser;
+use crate::classifier::{Optimiser, Rates};
 use crate::layers::to_vec;
 use crate::weights::{Stored, store};
 use crate::{Device, NnError, Weights};
@@ -139,13 +139,15 @@ impl Replicas {
     }
 
     /// Measures all networks as they are, then makes one step.
-    pub fn advance(&mut self) {
+    pub fn advance(&mut self) -> Result<(), NnError> {
         let gradient = self.look(true);
         self.epoch += 1;
         if let Some(gradient) = gradient {
             let Grokking { optimiser, lr, .. } = self.settings;
-            self.flat = optimiser.update(self.flat.clone(), gradient, &mut self.memory, lr, self.epoch);
+            let rates = Rates::new(lr, self.epoch, &self.device);
+            optimiser.update(&mut self.flat, gradient, &mut self.memory, &rates)?;
         }
+        Ok(())
     }
 
     /// Measures all networks as they are.

@@ -102,7 +102,7 @@ fn five_epochs_of_two_networks_equal_pytorch() {
         })
         .collect();
     let mut replicas = Replicas::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu().double()).unwrap();
-    (0..5).for_each(|_| replicas.advance());
+    (0..5).for_each(|_| replicas.advance().unwrap());
     replicas.measure();
     assert_eq!(replicas.epoch(), 5);
     let measured = replicas.collect().unwrap();
@@ -132,7 +132,7 @@ fn train(seeds: &[u64], epochs: usize, checkpoints: Option<&[Vec<u8>]>) -> (Vec<
     };
     let members: Vec<Replica> = (0..seeds.len()).map(member).collect();
     let mut replicas = Replicas::new(TINY, GOLDEN_TRAINING, &members, &Device::cpu()).unwrap();
-    (0..epochs).for_each(|_| replicas.advance());
+    (0..epochs).for_each(|_| replicas.advance().unwrap());
     (replicas.collect().unwrap(), replicas)
 }
 

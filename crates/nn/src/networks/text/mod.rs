@@ -135,6 +135,11 @@ impl Classifier for TextConfig {
         })
     }
 
+    #[cfg(feature = "torch")]
+    fn tensors(batch: &TextBatch) -> Option<Vec<tch::Tensor>> {
+        batch.tensors()
+    }
+
     fn forward(
         network: &TextNetwork,
         parameters: &Parameters,

@@ -106,6 +106,16 @@ impl TextBatch {
         }
     }
 
+    /// [`Classifier::tensors`](crate::classifier::Classifier::tensors): of padded batches. How packed ones are computed depends on the lengths
+    /// of their sequences.
+    #[cfg(feature = "torch")]
+    pub(super) fn tensors(&self) -> Option<Vec<tch::Tensor>> {
+        use crate::native::{constant, integers};
+        let (Layout::Padded { mask, .. }, None) = (&self.layout, &self.touches) else { return None };
+        let rows = [integers(&self.ids), integers(&self.ends)].into_iter();
+        rows.chain(mask.as_ref().map(constant)).collect()
+    }
+
     /// Of a packed batch: how many sequences each step has.
     pub(super) fn packed(&self) -> Result<&[usize], NnError> {
         match &self.layout {

@@ -138,6 +138,11 @@ impl Classifier for VisionConfig {
         Ok(input.upload(device))
     }
 
+    #[cfg(feature = "torch")]
+    fn tensors(batch: &Tensor<4>) -> Option<Vec<tch::Tensor>> {
+        Some(vec![crate::native::constant(batch)?])
+    }
+
     fn forward(
         network: &Self::Network,
         parameters: &Parameters,

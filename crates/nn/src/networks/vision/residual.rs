@@ -7,7 +7,7 @@ use super::ImageNetwork;
 use super::layers::mean_pixel;
 use crate::classifier::Pass;
 use crate::convolution::Conv;
-use crate::layers::{BatchNorm2d, Conv2d, Linear};
+use crate::layers::{BatchNorm2d, Conv2d, Linear, channels_last};
 use crate::params::Scope;
 use crate::{NnError, Parameters};
 
@@ -176,7 +176,7 @@ pub(super) struct ResNet {
 
 impl ImageNetwork for ResNet {
     fn forward(&self, p: &Parameters, batch: Tensor<4>, pass: &mut Pass) -> Result<Tensor<2>, NnError> {
-        let mut x = self.stem.forward_relu(p, batch, pass)?;
+        let mut x = self.stem.forward_relu(p, channels_last(batch), pass)?;
         if self.pool {
             x = module::max_pool2d(x, MaxPoolOptions::new([3, 3]).with_stride([2, 2]).with_padding([1, 1]));
         }

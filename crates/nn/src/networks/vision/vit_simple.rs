@@ -1,5 +1,7 @@
 //! The plain ViT (Beyer et al. 2022).
 
+use std::sync::OnceLock;
+
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,7 @@ impl ImageConfig for VitSimpleConfig {
         let width = self.images.channels * self.patch.pow(2);
         Box::new(VitSimple {
             config: self.clone(),
+            positions: OnceLock::new(),
             patch_norm: LayerNorm::new(params.at("to_patch_embedding.1"), width),
             embedding: Linear::new(params.at("to_patch_embedding.2"), width, self.dim),
             embedding_norm: LayerNorm::new(params.at("to_patch_embedding.3"), self.dim),
@@ -71,6 +74,8 @@ impl ImageConfig for VitSimpleConfig {
 
 struct VitSimple {
     config: VitSimpleConfig,
+    /// On the model's device from the first pass on, so that later ones send nothing there: [1, patches, dim]
+    positions: OnceLock<Tensor<3>>,
     patch_norm: LayerNorm,
     embedding: Linear,
     embedding_norm: LayerNorm,
@@ -87,16 +92,14 @@ impl ImageNetwork for VitSimple {
         let x = self.patch_norm.forward(p, x);
         let x = self.embedding.forward(p, x);
         let x = self.embedding_norm.forward(p, x);
-        let places = positions(images.side / patch, dim);
-        let x = x.clone() + constant(places, [1, images.patches(patch), dim], &x);
+        let positions = self.positions.get_or_init(|| {
+            let values = TensorData::new(positions(images.side / patch, dim), [1, images.patches(patch), dim]);
+            Tensor::from_data(values, p.device().constant())
+        });
+        let x = x + positions.clone();
         let x = self.norm.forward(p, self.transformer.forward(p, x, pass));
         Ok(self.head.forward(p, x.mean_dim(1).reshape([count, dim])))
     }
-}
-
-/// A constant on the device and in the precision of `like`.
-fn constant<const D: usize>(values: Vec<f64>, shape: [usize; D], like: &Tensor<D>) -> Tensor<D> {
-    Tensor::from_data(TensorData::new(values, shape), (&like.device(), like.dtype()))
 }
 
 /// Row-major [across * across, dim]: for each place, the sines of its column times dim/4 frequencies from 1 down to 1/10000, their cosines,

@@ -1,7 +1,6 @@
 //! The ViT for small datasets (Lee et al. 2021).
 
 use burn::tensor::Tensor;
-use burn::tensor::ops::PadMode;
 use serde::{Deserialize, Serialize};
 
 use super::transformer::{Kind, Transformer, TransformerConfig, patches};
@@ -118,8 +117,11 @@ impl ImageNetwork for VitSmall {
 
 /// The image and four copies moved by one pixel, as more channels: [batch, 5 channels, side, side]. What moves in is 0.
 fn with_shifts(x: Tensor<4>) -> Tensor<4> {
-    let [_, _, height, width] = x.dims();
-    let padded = x.clone().pad([(1, 1), (1, 1)], PadMode::Constant(0.0));
+    let [batch, channels, height, width] = x.dims();
+    // burn's `pad` would take its zeros from the host, where a GPU has to wait for them.
+    let zeros = |height, width| Tensor::zeros([batch, channels, height, width], (&x.device(), x.dtype()));
+    let taller = Tensor::cat(vec![zeros(1, width), x.clone(), zeros(1, width)], 2);
+    let padded = Tensor::cat(vec![zeros(height + 2, 1), taller, zeros(height + 2, 1)], 3);
     let window = |row: usize, column: usize| padded.clone().narrow(2, row, height).narrow(3, column, width);
     Tensor::cat(vec![x, window(1, 0), window(1, 2), window(0, 1), window(2, 1)], 1)
 }
