@@ -188,6 +188,11 @@ impl Net<'_> {
         if self.dims.is_tiled() { self.cuda.tensor_memory(factors, floats) } else { None }
     }
 
+    /// Whether `first_layer_kept` keeps its first norm and hidden numbers as halves.
+    pub(super) fn keeps_halves(&self) -> bool {
+        self.cuda.keeps_halves() && self.first_layer_memory().is_some()
+    }
+
     /// Bytes of shared memory of a block of `mixing_backward`; nothing where layer 1's attention goes back otherwise.
     pub(super) fn mixing_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, layers, .. } = *self.dims;
@@ -276,7 +281,10 @@ impl Net<'_> {
         let threads = first_threads(self.cuda.halves_a_factor());
         let mix = if self.mixing_memory().is_some() { 0 } else { a.mix.at() };
         let stored = match kernel {
-            "first_layer_kept" => d + ff + if mix == 0 { 0 } else { mixed },
+            "first_layer_kept" => {
+                let kept = if self.keeps_halves() { (d + ff) / 2 } else { d + ff };
+                kept + if mix == 0 { 0 } else { mixed }
+            }
             _ => 0,
         };
         self.cuda.launch(
@@ -294,6 +302,7 @@ impl Net<'_> {
                 pointer(own.hidden.at()),
                 pointer(own.norm2.at()),
                 pointer(own.variance2.at()),
+                pointer(images.kept.at()),
                 pointer(a.scores.at()),
                 pointer(a.exponents.at()),
                 pointer(images.halves.at()),
@@ -487,7 +496,7 @@ impl Net<'_> {
         c: Matrix,
         batch: usize,
     ) -> Result<(), EnsembleError> {
-        self.cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
+        self.cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch, halves: false })
     }
 
     /// A group of lanes for each of `rows` rows of d numbers; `passes` over them for the record.

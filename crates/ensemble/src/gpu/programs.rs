@@ -82,8 +82,14 @@ pub(super) static TENSOR_PROGRAMS: &[Program] = &[
     program!(["common", "tensor", "prepare"], ["prepare", "centre_values", "residuals"]),
     program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_kept"], ["first_layer_kept"]),
     program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_plain"], ["first_layer"]),
-    program!(["common", "tensor", "feed_forward_backward"], ["feed_forward_backward"]),
+    program!(["common", "tensor", "block_backward", "feed_forward_backward"], ["feed_forward_backward"]),
 ];
+
+/// What takes layer 1's feed-forward block backwards where what that reads is kept as halves: in TF32 on Hopper.
+pub(super) static HALVES_PROGRAMS: &[Program] = &[program!(
+    ["common", "tensor", "block_backward", "feed_forward_backward_halves"],
+    ["feed_forward_backward_halves", "add_compact_parts"]
+)];
 
 /// What multiplies with both factors in shared memory, as only Hopper can, for two heads.
 pub(super) static HOPPER_PROGRAMS: &[Program] =

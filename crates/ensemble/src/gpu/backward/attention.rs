@@ -234,6 +234,7 @@ impl Net<'_> {
             },
             &[
                 pointer(after),
+                pointer(self.largest_after(a, layer - 1)),
                 pointer(before),
                 pointer(a.layers[layer - 1].norm2.at()),
                 pointer(a.layers[layer - 1].variance2.at()),
@@ -283,18 +284,19 @@ impl Net<'_> {
             self.multiply((width, d, b), 1.0, dvalues.transposed(), mixed, 0.0, gradient(place), r)?;
         }
         let mut arguments: Vec<Arg> = [
-            &g.layers[layer - 1].after,
-            &grads.below,
-            &grads.folded,
-            &grads.weights,
-            &grads.mixed,
-            &own.folded,
-            &own.weights,
-            &own.mean,
-            &a.layers[layer - 1].norm2,
-            &a.layers[layer - 1].variance2,
+            g.layers[layer - 1].after.at(),
+            self.largest_after(a, layer - 1),
+            grads.below.at(),
+            grads.folded.at(),
+            grads.weights.at(),
+            grads.mixed.at(),
+            own.folded.at(),
+            own.weights.at(),
+            own.mean.at(),
+            a.layers[layer - 1].norm2.at(),
+            a.layers[layer - 1].variance2.at(),
         ]
-        .map(|array| pointer(array.at()))
+        .map(pointer)
         .into();
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
         // Where a warp has a string of a wide network to itself, it is kept in shared memory; four warps leave room for other blocks.
@@ -327,13 +329,14 @@ impl Net<'_> {
         self.multiply((b, d, d), 1.0, query, self.weight(inputs, places.in_weight, d), 1.0, before, r)?;
 
         let mut arguments: Vec<Arg> = [
-            &g.layers[layer - 1].after,
-            &grads.below,
-            &g.layers[layer].before,
-            &a.layers[layer - 1].norm2,
-            &a.layers[layer - 1].variance2,
+            g.layers[layer - 1].after.at(),
+            self.largest_after(a, layer - 1),
+            grads.below.at(),
+            g.layers[layer].before.at(),
+            a.layers[layer - 1].norm2.at(),
+            a.layers[layer - 1].variance2.at(),
         ]
-        .map(|array| pointer(array.at()))
+        .map(pointer)
         .into();
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
         self.cuda.launch("attend_last_direct", self.rows(b, r, 11.0), &arguments)?;

@@ -56,9 +56,10 @@ extern "C" __global__ void attend_last(number* __restrict__ p, number* __restric
 // From dc [R, B, HEADS, D]: du [R, B, HEADS, D], and ds [R, B, n, D], the gradient of the layer below, already through its second LayerNorm, but
 // for what reaches its last position directly (attend_last_direct). sums [R, B, 3, D]: for each string, what it adds to the gradients of scale,
 // shift and the bias below. dp [R, B, HEADS, n] is scratch: the gradient of p, up to a constant, which the softmax ignores.
+// most [R], where given, is raised to the largest number of ds.
 // A string's xhat is read twice: from shared memory, where all of it fits there (`near`), or the second time from a cache, it is hoped.
 extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
-    attend_last_backward(number* __restrict__ ds, number* __restrict__ sums, number* __restrict__ du, number* dp, const number* __restrict__ dc,
+    attend_last_backward(number* __restrict__ ds, float* most, number* __restrict__ sums, number* __restrict__ du, number* dp, const number* __restrict__ dc,
                          const number* __restrict__ u, const number* __restrict__ p, const number* __restrict__ means, const number* __restrict__ xhat,
                          const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n, int near) {
     extern __shared__ __align__(16) u8 memory[]; // [groups, n, D] numbers
@@ -108,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
         }
     }
     __syncwarp();
-    number query[HEADS][PER], mean_out[HEADS], mean_query[HEADS];
+    number query[HEADS][PER], mean_out[HEADS], mean_query[HEADS], largest = 0.f;
 #pragma unroll
     for (int h = 0; h < HEADS; h++) {
         u64 at = (string * HEADS + h) * D;
@@ -151,15 +152,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
         if (real) store(ds + at * D, g, lane);
 #pragma unroll
         for (int k = 0; k < PER; k++) column[k] += g[k];
+        if (real) largest = largest_of_lane(largest, g);
     }
+    if (most) raise(most + r, largest);
     if (!real) return;
     store(sums + (string * 3 + 0) * D, dscale, lane);
     store(sums + (string * 3 + 1) * D, dshift, lane);
     store(sums + (string * 3 + 2) * D, column, lane);
 }
 
-// Adds to ds and sums of attend_last_backward what reaches the last position of the layer below directly: dlast [R, B, D].
-extern "C" __global__ void attend_last_direct(number* __restrict__ ds, number* __restrict__ sums, const number* __restrict__ dlast, const number* __restrict__ xhat,
+// Adds to ds, most and sums of attend_last_backward what reaches the last position of the layer below directly: dlast [R, B, D].
+extern "C" __global__ void attend_last_direct(number* __restrict__ ds, float* most, number* __restrict__ sums, const number* __restrict__ dlast, const number* __restrict__ xhat,
                                               const number* __restrict__ var, const number* __restrict__ params, u64 P, u64 scale, int B, int n) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
@@ -175,9 +178,10 @@ extern "C" __global__ void attend_last_direct(number* __restrict__ ds, number* _
 #pragma unroll
     for (int k = 0; k < PER; k++) three[0][k] += g[k] * x[k], three[1][k] += g[k], g[k] *= weight[k];
     normalise_backward(g, x, var[at]);
-    if (!real) return;
 #pragma unroll
     for (int k = 0; k < PER; k++) old[k] += g[k], three[2][k] += g[k];
+    if (most) raise(most + r, real ? largest_of_lane(0.f, old) : 0.f);
+    if (!real) return;
     store(ds + at * D, old, lane);
 #pragma unroll
     for (int k = 0; k < 3; k++) store(sums + (string * 3 + k) * D, three[k], lane);
@@ -216,8 +220,9 @@ extern "C" __global__ void loss(number* dout, double* losses, const number* out,
     if (threadIdx.x == 0) losses[(*step - *first) * R + r] = sum;
 }
 
-// ds [R, B, D]: dout through head and last LayerNorm. sums [R, B, D + 1]: dout * xhat, and dout.
-extern "C" __global__ void head_backward(number* ds, number* sums, const number* dout, const number* xhat, const number* var,
+// ds [R, B, D]: dout through head and last LayerNorm. sums [R, B, D + 1]: dout * xhat, and dout. most [R], where given, is raised to the largest
+// number of ds.
+extern "C" __global__ void head_backward(number* ds, float* most, number* sums, const number* dout, const number* xhat, const number* var,
                                          const number* params, u64 P, u64 head, u64 scale, int B) {
     int b = blockIdx.x * GROUPS + threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
     bool real = b < B;
@@ -230,6 +235,7 @@ extern "C" __global__ void head_backward(number* ds, number* sums, const number*
 #pragma unroll
     for (int k = 0; k < PER; k++) w[k] = d * w[k] * g[k];
     normalise_backward(w, x, var[at]);
+    if (most) raise(most + r, real ? largest_of_lane(0.f, w) : 0.f);
     if (!real) return;
     store(ds + at * D, w, lane);
 #pragma unroll

@@ -158,12 +158,12 @@ extern "C" __global__ void gather_tokens(number* table, const number* parts, con
 }
 
 // The second LayerNorm of a layer below a middle one, backwards: dY = g + direct [R, rows, D] -> gradient of its input, in g.
-// parts [R, chunks, 2, D]: sums of dY * xhat and of dY.
-extern "C" __global__ void norm2_backward(number* g, const number* direct, const number* xhat, const number* var, const number* params, u64 P, u64 scale,
+// parts [R, chunks, 2, D]: sums of dY * xhat and of dY. most [R], where given, is raised to the largest number of the result.
+extern "C" __global__ void norm2_backward(number* g, float* most, const number* direct, const number* xhat, const number* var, const number* params, u64 P, u64 scale,
                                           number* parts, int rows, int chunk) {
     __shared__ number sums[GROUPS * 2 * D];
     int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
-    number weight[PER], along[PER] = {}, plain[PER] = {};
+    number weight[PER], along[PER] = {}, plain[PER] = {}, largest = 0.f;
     load(weight, params + r * P + scale, lane);
     for (int turn = 0; turn * GROUPS < chunk; turn++) {
         int row = blockIdx.x * chunk + turn * GROUPS + group;
@@ -182,8 +182,9 @@ extern "C" __global__ void norm2_backward(number* g, const number* direct, const
             v[k] *= weight[k];
         }
         normalise_backward(v, x, var[at]);
-        if (real) store(g + at * D, v, lane);
+        if (real) store(g + at * D, v, lane), largest = largest_of_lane(largest, v);
     }
+    if (most) raise(most + r, largest);
     store(sums + (group * 2 + 0) * D, along, lane);
     store(sums + (group * 2 + 1) * D, plain, lane);
     __syncthreads();
