@@ -66,7 +66,6 @@ impl Net<'_> {
             self.rows(b, r, 3.0),
             &[
                 pointer(g.layers[top].after.at()),
-                pointer(self.largest_after(a, top)),
                 pointer(g.by_string.at()),
                 pointer(g.outputs.at()),
                 pointer(a.layers[top].norm2.at()),
@@ -123,13 +122,13 @@ impl Net<'_> {
         };
         let strings =
             [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
-        let kept_as_halves = layer == 0 && self.keeps_halves();
+        let halves = self.keeps_halves(layer);
         // The sums of after * norm1, where a kernel has made them already: parts for each replica.
         let mut along = (0, 0);
         if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d)
             && let Some(images) = &a.images
         {
-            let blocks = tile_blocks(rows);
+            let blocks = if halves { self.even_blocks(r, tile_blocks(rows)) } else { tile_blocks(rows) };
             let second = self.weight(inputs, weight2, ff).transposed();
             self.prepare(images, (0, 0), second, Extent::WHOLE, r)?;
             let first = Matrix::at(own.weight.at(), 0, d, ff * d).transposed();
@@ -141,7 +140,7 @@ impl Net<'_> {
                 shared,
                 numbers: (5 * r * rows * d) as f64,
             };
-            if kept_as_halves {
+            if halves {
                 self.halves_backward(inputs, a, g, images, grid)?;
             } else {
                 self.cuda.launch(
@@ -173,7 +172,7 @@ impl Net<'_> {
             let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
             self.multiply((rows, d, ff), 1.0, hidden, folded, 0.0, before, r)?;
         }
-        if !kept_as_halves {
+        if !halves {
             self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
             self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
         }

@@ -79,7 +79,7 @@ pub(super) struct Activations {
     pub(super) outputs: Floats,
 }
 
-/// The part all layers have: norm, feed-forward, norm. The norms' outputs are kept before scale and shift. In layer 1 the first norm and hidden
+/// The part all layers have: norm, feed-forward, norm. The norms' outputs are kept before scale and shift. In layer 1 norms and hidden
 /// numbers may be halves, which fill one half of their arrays.
 pub(super) struct LayerActivations {
     /// First norm [R, B * m, d] and the variance of its input [R, B * m].

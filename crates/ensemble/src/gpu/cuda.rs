@@ -58,6 +58,7 @@ pub(super) struct Cuda {
     tensor_kernels: Option<TensorKernels>,
     /// Bytes of shared memory that a block may have.
     most_shared: usize,
+    multiprocessors: usize,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
@@ -72,18 +73,19 @@ struct TensorKernels {
     /// Whether those of last_compact.cu are among them, and mixing_backward.
     compact: bool,
     hopper: bool,
-    /// Whether layer 1 keeps halves for the way back: KEEPS_HALVES there.
+    /// Whether layer 1 may keep halves for the way back.
     keeps_halves: bool,
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const LARGE_KERNELS: [(&str, i32); 17] = [
+const LARGE_KERNELS: [(&str, i32); 18] = [
     ("attend_last_backward", 0),
     ("prepare", 1024),
     ("mixing_backward", 1024),
     ("first_layer", 0),
     ("first_layer_kept", 0),
     ("first_layer_compact", 0),
+    ("first_layer_halves", 0),
     ("feed_forward_backward", 0),
     ("feed_forward_backward_halves", 0),
     ("compact_queries", 4096),
@@ -175,7 +177,7 @@ impl Cuda {
         programs.extend(COMPACT_PROGRAMS.iter().filter(|_| compact));
         let hopper = on_tensor_cores && own == "a" && heads == 2;
         programs.extend(HOPPER_PROGRAMS.iter().filter(|_| hopper));
-        let keeps_halves = on_tensor_cores && own == "a" && halves == Some(1);
+        let keeps_halves = compact && own == "a";
         programs.extend(HALVES_PROGRAMS.iter().filter(|_| keeps_halves));
         if scratchpad && major < 8 {
             return Err(unusable(format!(
@@ -194,6 +196,8 @@ impl Cuda {
         }
         let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let most = context.attribute(most).map_err(failed)?;
+        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = context.attribute(multiprocessors).map_err(failed)? as usize;
         // Kernels that have some of their own get what is left.
         for (name, own) in LARGE_KERNELS {
             if let Some(kernel) = kernels.get(name) {
@@ -225,6 +229,7 @@ impl Cuda {
             precision,
             tensor_kernels,
             most_shared,
+            multiprocessors,
             name,
             flops,
             bytes,
@@ -244,6 +249,11 @@ impl Cuda {
         self.most_shared
     }
 
+    /// Blocks that run at once where a multiprocessor has room for one.
+    pub(super) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
     /// Whether the kernels of last_compact.cu can be used.
     pub(super) fn is_compact(&self) -> bool {
         self.tensor_kernels.is_some_and(|kernels| kernels.compact)
@@ -254,7 +264,7 @@ impl Cuda {
         self.tensor_kernels.is_some_and(|kernels| kernels.hopper)
     }
 
-    /// Whether layer 1 in one kernel keeps halves for the way back.
+    /// Whether the kernels can be used that keep halves for the way back.
     pub(super) fn keeps_halves(&self) -> bool {
         self.tensor_kernels.is_some_and(|kernels| kernels.keeps_halves)
     }

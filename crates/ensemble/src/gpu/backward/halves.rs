@@ -14,8 +14,17 @@ impl Net<'_> {
     /// Where a layer's largest gradient `after` is noted, a number for each replica; nowhere where nobody asks.
     pub(super) fn largest_after(&self, a: &Activations, layer: usize) -> u64 {
         match &a.images {
-            Some(images) if layer == 0 && self.keeps_halves() => self.cuda.after(images.kept.at(), a.replicas),
+            Some(images) if self.keeps_halves(layer) => self.cuda.after(images.kept.at(), a.replicas),
             _ => 0,
+        }
+    }
+
+    /// A number of blocks for each of `r` replicas, at most `most`, of which as many run at last as at once.
+    pub(super) fn even_blocks(&self, r: usize, most: usize) -> usize {
+        let at_once = self.cuda.multiprocessors();
+        match r * most / at_once {
+            0 => most,
+            turns => (turns * at_once / r).max(1),
         }
     }
 

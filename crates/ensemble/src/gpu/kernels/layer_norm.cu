@@ -32,16 +32,3 @@ __device__ __forceinline__ void normalise_backward(number* g, const number* xhat
 #pragma unroll
     for (int k = 0; k < PER; k++) g[k] = factor * (g[k] - mean - xhat[k] * along);
 }
-
-// The largest number of a row, without its sign, or `most` if that is larger: of this lane's columns.
-__device__ __forceinline__ number largest_of_lane(number most, const number* v) {
-#pragma unroll
-    for (int k = 0; k < PER; k++) most = fmax(most, fabs(v[k]));
-    return most;
-}
-
-// Raises a number in memory to the largest of a warp's, none of which is negative: such floats are in order as integers, too.
-__device__ __forceinline__ void raise(float* most, number own) {
-    own = max_over_warp(own);
-    if (threadIdx.x % 32 == 0) atomicMax((int*)most, __float_as_int((float)own));
-}

@@ -50,17 +50,6 @@ extern "C" __global__ void norm_residual(number* x, number* var, const number* r
     }
 }
 
-// out [R, rows, D] = scale * xhat + shift of every `stride`-th row of xhat [R, rows * stride, D], from row `first` on.
-extern "C" __global__ void scale_shift(number* out, const number* xhat, const number* params, u64 P, u64 scale, u64 shift, int rows,
-                                       int stride, int first) {
-    u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
-    if (k >= (u64)rows * D) return;
-    int c = k % D;
-    u64 row = k / D * stride + first;
-    const number* own = params + r * P;
-    out[r * rows * D + k] = xhat[(r * rows * stride + row) * D + c] * own[scale + c] + own[shift + c];
-}
-
 // The first LayerNorm of a layer, backwards. g [R, B * m, D], in: what the feed-forward block sends to xhat; out: the gradient of
 // its input. `after` is the gradient that reaches the block's output, and through the residual path scale * xhat + shift as well.
 // parts [R, chunks, m, 3, D]: over the strings of a chunk the sums of the result where the bit is 0, where it is 1, and of after * xhat.
@@ -158,12 +147,12 @@ extern "C" __global__ void gather_tokens(number* table, const number* parts, con
 }
 
 // The second LayerNorm of a layer below a middle one, backwards: dY = g + direct [R, rows, D] -> gradient of its input, in g.
-// parts [R, chunks, 2, D]: sums of dY * xhat and of dY. most [R], where given, is raised to the largest number of the result.
-extern "C" __global__ void norm2_backward(number* g, float* most, const number* direct, const number* xhat, const number* var, const number* params, u64 P, u64 scale,
+// parts [R, chunks, 2, D]: sums of dY * xhat and of dY.
+extern "C" __global__ void norm2_backward(number* g, const number* direct, const number* xhat, const number* var, const number* params, u64 P, u64 scale,
                                           number* parts, int rows, int chunk) {
     __shared__ number sums[GROUPS * 2 * D];
     int group = threadIdx.x / LANES, lane = threadIdx.x % LANES, r = blockIdx.y;
-    number weight[PER], along[PER] = {}, plain[PER] = {}, largest = 0.f;
+    number weight[PER], along[PER] = {}, plain[PER] = {};
     load(weight, params + r * P + scale, lane);
     for (int turn = 0; turn * GROUPS < chunk; turn++) {
         int row = blockIdx.x * chunk + turn * GROUPS + group;
@@ -182,9 +171,8 @@ extern "C" __global__ void norm2_backward(number* g, float* most, const number* 
             v[k] *= weight[k];
         }
         normalise_backward(v, x, var[at]);
-        if (real) store(g + at * D, v, lane), largest = largest_of_lane(largest, v);
+        if (real) store(g + at * D, v, lane);
     }
-    if (most) raise(most + r, largest);
     store(sums + (group * 2 + 0) * D, along, lane);
     store(sums + (group * 2 + 1) * D, plain, lane);
     __syncthreads();

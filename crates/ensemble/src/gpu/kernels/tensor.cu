@@ -9,14 +9,6 @@
 // product is the input of the next without leaving its lane.
 
 #define TILE 128 // rows that a block of feed_forward_backward does at a time
-
-// Whether what layer 1's feed-forward block keeps for its way back is halves: in TF32 it is read as factors of one half each, and only Hopper
-// surely has the shared memory that feed_forward_backward_halves asks for.
-#if PARTS == 1 && defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define KEEPS_HALVES 1
-#else
-#define KEEPS_HALVES 0
-#endif
 #define FULL 0xffffffffu
 #define FACTOR 1024.f // 2^10: rows and matrices are scaled so that their largest lies between this and its double
 
