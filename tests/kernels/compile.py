@@ -35,10 +35,10 @@ def compiled(nvrtc, source, options):
 
 def main():
     nvrtc = ctypes.CDLL(sys.argv[1])
-    kinds = ("", "NARROW_", "TENSOR_", "COMPACT_", "HOPPER_", "SCRATCHPAD_")
-    plain, narrow, tensor, compact, hopper, scratchpad = (programs(f"{kind}PROGRAMS") for kind in kinds)
-    counted = [len(kind) for kind in (plain, narrow, tensor, compact, hopper, scratchpad)]
-    assert counted == [5, 1, 4, 2, 1, 4], "programs.rs is not read as it is written"
+    kinds = ("", "NARROW_", "TENSOR_", "COMPACT_", "HOPPER_", "HALVES_", "SCRATCHPAD_")
+    plain, narrow, tensor, compact, hopper, halves, scratchpad = (programs(f"{kind}PROGRAMS") for kind in kinds)
+    counted = [len(kind) for kind in (plain, narrow, tensor, compact, hopper, halves, scratchpad)]
+    assert counted == [5, 1, 4, 2, 1, 3, 4], "programs.rs is not read as it is written"
     # d, heads, ff, concat, number type, halves per factor where tensor cores are used
     shapes = [(128, 2, 128, 1, "float", 2), (128, 2, 128, 1, "float", 1), (128, 1, 128, 1, "float", 1), (128, 4, 128, 1, "float", 1),
               (128, 2, 128, 1, "double", 0),
@@ -55,6 +55,7 @@ def main():
             asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])
             asked += compact if on_tensor_cores and parts == 1 and heads <= 2 else []
             asked += hopper if on_tensor_cores and architecture == "90a" and heads == 2 else []
+            asked += halves if on_tensor_cores and architecture == "90a" and parts == 1 and heads <= 2 else []
             asked += scratchpad if is_scratchpad else []
             problems = [problem for program in asked if (problem := compiled(nvrtc, program, options)) is not None]
             print(f"sm_{architecture}, d = {d}, ff = {ff}, {number}, {parts} halves: {len(asked)} programs", *problems or ["compile"])

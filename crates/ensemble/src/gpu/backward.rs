@@ -1,6 +1,7 @@
 //! From the gradient of the outputs to those of the parameters, derived by hand.
 
 mod attention;
+mod halves;
 
 use super::buffers::{Activations, Gradients};
 use super::cuda::{Grid, Matrix, THREADS};
@@ -121,42 +122,48 @@ impl Net<'_> {
         };
         let strings =
             [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
+        let halves = self.keeps_halves(layer);
         // The sums of after * norm1, where a kernel has made them already: parts for each replica.
         let mut along = (0, 0);
         if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d)
             && let Some(images) = &a.images
         {
-            let blocks = tile_blocks(rows);
+            let blocks = if halves { self.even_blocks(r, tile_blocks(rows)) } else { tile_blocks(rows) };
             let second = self.weight(inputs, weight2, ff).transposed();
             self.prepare(images, (0, 0), second, Extent::WHOLE, r)?;
             let first = Matrix::at(own.weight.at(), 0, d, ff * d).transposed();
             self.prepare(images, (1, ff * d), first, Extent::WHOLE, r)?;
             self.cuda.count_flops((4 * r * rows * d * ff) as f64);
-            self.cuda.launch(
-                "feed_forward_backward",
-                Grid {
-                    blocks: (blocks as u32, r as u32, 1),
-                    threads: THREADS as u32,
-                    shared,
-                    numbers: (5 * r * rows * d) as f64,
-                },
-                &[
-                    pointer(grads.before.at()),
-                    pointer(grads.hidden.at()),
-                    pointer(g.tile_parts.at()),
-                    pointer(grads.after.at()),
-                    pointer(own.hidden.at()),
-                    pointer(own.norm1.at()),
-                    pointer(own.variance1.at()),
-                    pointer(images.halves.at()),
-                    long(images.stride),
-                    pointer(images.powers.at()),
-                    pointer(inputs.parameters),
-                    long(total),
-                    long(scale1),
-                    int(rows),
-                ],
-            )?;
+            let grid = Grid {
+                blocks: (blocks as u32, r as u32, 1),
+                threads: THREADS as u32,
+                shared,
+                numbers: (5 * r * rows * d) as f64,
+            };
+            if halves {
+                self.halves_backward(inputs, a, g, images, grid)?;
+            } else {
+                self.cuda.launch(
+                    "feed_forward_backward",
+                    grid,
+                    &[
+                        pointer(grads.before.at()),
+                        pointer(grads.hidden.at()),
+                        pointer(g.tile_parts.at()),
+                        pointer(grads.after.at()),
+                        pointer(own.hidden.at()),
+                        pointer(own.norm1.at()),
+                        pointer(own.variance1.at()),
+                        pointer(images.halves.at()),
+                        long(images.stride),
+                        pointer(images.powers.at()),
+                        pointer(inputs.parameters),
+                        long(total),
+                        long(scale1),
+                        int(rows),
+                    ],
+                )?;
+            }
             self.add_parts(g.tile_parts.at(), blocks, ff, self.place(g, bias1), r)?;
             along = (self.cuda.after(g.tile_parts.at(), r * blocks * ff), blocks);
         } else {
@@ -165,8 +172,10 @@ impl Net<'_> {
             let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
             self.multiply((rows, d, ff), 1.0, hidden, folded, 0.0, before, r)?;
         }
-        self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
-        self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
+        if !halves {
+            self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
+            self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
+        }
         // mixing_backward makes the sums by token itself.
         let by_mixing = layer == 0 && along.1 > 0 && self.mixing_memory().is_some();
         if by_mixing {

@@ -79,7 +79,8 @@ pub(super) struct Activations {
     pub(super) outputs: Floats,
 }
 
-/// The part all layers have: norm, feed-forward, norm. The norms' outputs are kept before scale and shift.
+/// The part all layers have: norm, feed-forward, norm. The norms' outputs are kept before scale and shift. In layer 1 norms and hidden
+/// numbers may be halves, which fill one half of their arrays.
 pub(super) struct LayerActivations {
     /// First norm [R, B * m, d] and the variance of its input [R, B * m].
     pub(super) norm1: Floats,
@@ -106,6 +107,9 @@ pub(super) struct Images {
     /// What no output of two folded matrices exceeds [2, R, d], and the bias of one of them [R, d].
     pub(super) bounds: Floats,
     pub(super) bias: Floats,
+    /// Of what layer 1 keeps as halves [4, R]: what hidden numbers are multiplied by, the largest gradient of its output, and what sums of its
+    /// two weights' gradients are multiplied by.
+    pub(super) kept: Floats,
 }
 
 /// Attention of a layer between the first and the last.
@@ -210,6 +214,7 @@ impl Activations {
                         residuals: give(r * 2 * n * d)?,
                         bounds: give(2 * r * d)?,
                         bias: give(r * d)?,
+                        kept: give(4 * r)?,
                     })
                 }
                 false => None,
@@ -248,7 +253,8 @@ pub(super) struct Gradients {
     pub(super) sums: Floats,
 }
 
-/// Of one layer: of the input of its second norm, of its hidden layer, and of the input of its first norm.
+/// Of one layer: of the input of its second norm, of its hidden layer, and of the input of its first norm. Where layer 1's hidden numbers are kept
+/// as halves, `hidden` has as halves both its gradients and those of the second norm's input.
 pub(super) struct LayerGradients {
     pub(super) after: Floats,
     pub(super) hidden: Floats,

@@ -16,8 +16,8 @@ use cudarc::driver::{
 use cudarc::nvrtc;
 
 use super::programs::{
-    COMPACT_PROGRAMS, HOPPER_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, SCRATCHPAD_PROGRAMS, TENSOR_PROGRAMS,
-    compile,
+    COMPACT_PROGRAMS, HALVES_PROGRAMS, HOPPER_PROGRAMS, NARROW_PROGRAMS, PROGRAMS, Program, SCRATCHPAD_PROGRAMS,
+    TENSOR_PROGRAMS, compile,
 };
 use super::shape::Dims;
 use crate::{EnsembleError, Precision};
@@ -58,6 +58,7 @@ pub(super) struct Cuda {
     tensor_kernels: Option<TensorKernels>,
     /// Bytes of shared memory that a block may have.
     most_shared: usize,
+    multiprocessors: usize,
     name: String,
     /// Work asked for so far, to say how near a step comes to what the GPU can do.
     flops: Cell<f64>,
@@ -72,17 +73,21 @@ struct TensorKernels {
     /// Whether those of last_compact.cu are among them, and mixing_backward.
     compact: bool,
     hopper: bool,
+    /// Whether layer 1 may keep halves for the way back.
+    keeps_halves: bool,
 }
 
 /// Kernels that need more shared memory than a kernel has without asking, and the bytes of it that they have beside.
-const LARGE_KERNELS: [(&str, i32); 16] = [
+const LARGE_KERNELS: [(&str, i32); 18] = [
     ("attend_last_backward", 0),
     ("prepare", 1024),
     ("mixing_backward", 1024),
     ("first_layer", 0),
     ("first_layer_kept", 0),
     ("first_layer_compact", 0),
+    ("first_layer_halves", 0),
     ("feed_forward_backward", 0),
+    ("feed_forward_backward_halves", 0),
     ("compact_queries", 4096),
     ("compact_top", 4096),
     ("attend_rows", 0),
@@ -172,6 +177,8 @@ impl Cuda {
         programs.extend(COMPACT_PROGRAMS.iter().filter(|_| compact));
         let hopper = on_tensor_cores && own == "a" && heads == 2;
         programs.extend(HOPPER_PROGRAMS.iter().filter(|_| hopper));
+        let keeps_halves = compact && own == "a";
+        programs.extend(HALVES_PROGRAMS.iter().filter(|_| keeps_halves));
         if scratchpad && major < 8 {
             return Err(unusable(format!(
                 "scratchpads need compute capability 8.0, and the GPU has {major}.{minor}; use --device cpu"
@@ -189,6 +196,8 @@ impl Cuda {
         }
         let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let most = context.attribute(most).map_err(failed)?;
+        let multiprocessors = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = context.attribute(multiprocessors).map_err(failed)? as usize;
         // Kernels that have some of their own get what is left.
         for (name, own) in LARGE_KERNELS {
             if let Some(kernel) = kernels.get(name) {
@@ -196,7 +205,8 @@ impl Cuda {
                 kernel.set_attribute(attribute, most - own).map_err(failed)?;
             }
         }
-        let tensor_kernels = halves.filter(|_| on_tensor_cores).map(|parts| TensorKernels { parts, compact, hopper });
+        let tensor_kernels =
+            halves.filter(|_| on_tensor_cores).map(|parts| TensorKernels { parts, compact, hopper, keeps_halves });
 
         // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
         unsafe { context.disable_event_tracking() };
@@ -219,6 +229,7 @@ impl Cuda {
             precision,
             tensor_kernels,
             most_shared,
+            multiprocessors,
             name,
             flops,
             bytes,
@@ -238,6 +249,11 @@ impl Cuda {
         self.most_shared
     }
 
+    /// Blocks that run at once where a multiprocessor has room for one.
+    pub(super) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
     /// Whether the kernels of last_compact.cu can be used.
     pub(super) fn is_compact(&self) -> bool {
         self.tensor_kernels.is_some_and(|kernels| kernels.compact)
@@ -246,6 +262,11 @@ impl Cuda {
     /// Whether mixing_backward can be used.
     pub(super) fn is_hopper(&self) -> bool {
         self.tensor_kernels.is_some_and(|kernels| kernels.hopper)
+    }
+
+    /// Whether the kernels can be used that keep halves for the way back.
+    pub(super) fn keeps_halves(&self) -> bool {
+        self.tensor_kernels.is_some_and(|kernels| kernels.keeps_halves)
     }
 
     /// How many halves stand for a number in the kernels on tensor cores.
@@ -403,8 +424,9 @@ impl Cuda {
 
     /// C [m, n] = alpha A [m, k] B [k, n] + beta C, row-major, for each of `batch` triples.
     pub(super) fn product(&self, product: Product) -> Result<(), EnsembleError> {
-        let Product { m, n, k, alpha, a, b, beta, c, batch } = product;
-        let each = (m * n) as f64 * if beta == 0.0 { 1.0 } else { 2.0 } + (m * k) as f64 + (k * n) as f64;
+        let Product { m, n, k, alpha, a, b, beta, c, batch, halves } = product;
+        let each = (m * n) as f64 * if beta == 0.0 { 1.0 } else { 2.0 }
+            + (m * k + k * n) as f64 * if halves { 0.5 } else { 1.0 };
         self.flops.set(self.flops.get() + 2.0 * (m * n * k * batch) as f64);
         self.count_numbers(each * batch as f64);
         let turned = |matrix: &Matrix| match matrix.transposed {
@@ -412,12 +434,13 @@ impl Cuda {
             false => blas::cublasOperation_t::CUBLAS_OP_N,
         };
         use blas::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_64F};
-        use blas::cudaDataType::{CUDA_R_32F, CUDA_R_64F};
+        use blas::cudaDataType::{CUDA_R_16F, CUDA_R_32F, CUDA_R_64F};
         let (number, compute) = match self.precision {
             Precision::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F),
             Precision::Tf32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
             Precision::F64 => (CUDA_R_64F, CUBLAS_COMPUTE_64F),
         };
+        let (kind, compute) = if halves { (CUDA_R_16F, CUBLAS_COMPUTE_32F) } else { (number, compute) };
         // cuBLAS reads both factors in the type it computes in.
         let (doubles, singles) = ([alpha, beta], [alpha as f32, beta as f32]);
         let factor = |index: usize| match self.is_double() {
@@ -437,11 +460,11 @@ impl Cuda {
                 k as i32,
                 factor(0),
                 at(&b),
-                number,
+                kind,
                 b.row as i32,
                 b.stride as i64,
                 at(&a),
-                number,
+                kind,
                 a.row as i32,
                 a.stride as i64,
                 factor(1),
@@ -579,6 +602,8 @@ pub(super) struct Product {
     pub(super) beta: f64,
     pub(super) c: Matrix,
     pub(super) batch: usize,
+    /// Whether A and B, which then have no offset, are halves; C is not.
+    pub(super) halves: bool,
 }
 
 pub(super) fn unusable(problem: impl Into<String>) -> EnsembleError {

@@ -89,7 +89,11 @@ impl Net<'_> {
         match self.first_layer_memory() {
             Some(shared) if !keep && self.is_compact() => return self.compact_forward(inputs, a, shared),
             Some(shared) => {
-                let kernel = if keep { "first_layer_kept" } else { "first_layer" };
+                let kernel = match keep {
+                    true if self.keeps_halves(0) => "first_layer_halves",
+                    true => "first_layer_kept",
+                    false => "first_layer",
+                };
                 self.first_layer(inputs, a, kernel, shared)?;
             }
             None => {
@@ -188,6 +192,16 @@ impl Net<'_> {
         if self.dims.is_tiled() { self.cuda.tensor_memory(factors, floats) } else { None }
     }
 
+    /// Whether a layer keeps its norms and hidden numbers as halves for the way back. Passes that keep nothing are then those of `compact`.
+    pub(super) fn keeps_halves(&self, layer: usize) -> bool {
+        layer == 0 && self.cuda.keeps_halves() && self.is_compact() && self.first_layer_memory().is_some()
+    }
+
+    /// Of two kernels that read a layer's second norm, the one for what it is kept as: numbers, or halves.
+    pub(super) fn for_norm(&self, layer: usize, kernels: [&'static str; 2]) -> &'static str {
+        kernels[usize::from(self.keeps_halves(layer))]
+    }
+
     /// Bytes of shared memory of a block of `mixing_backward`; nothing where layer 1's attention goes back otherwise.
     pub(super) fn mixing_memory(&self) -> Option<u32> {
         let Dims { n, d, heads, layers, .. } = *self.dims;
@@ -275,9 +289,12 @@ impl Net<'_> {
         self.cuda.count_flops((2 * r * rows * d * (mixed + 2 * ff)) as f64);
         let threads = first_threads(self.cuda.halves_a_factor());
         let mix = if self.mixing_memory().is_some() { 0 } else { a.mix.at() };
+        let mixed = if mix == 0 { 0 } else { mixed };
         let stored = match kernel {
-            "first_layer_kept" => d + ff + if mix == 0 { 0 } else { mixed },
-            _ => 0,
+            "first_layer_kept" => 2 * d + ff + mixed,
+            "first_layer_halves" => d + ff / 2 + mixed,
+            "first_layer_compact" => d / 2,
+            _ => d,
         };
         self.cuda.launch(
             kernel,
@@ -285,7 +302,7 @@ impl Net<'_> {
                 blocks: (rows.div_ceil(threads / 2 * TILES) as u32, r as u32, 1),
                 threads: threads as u32,
                 shared,
-                numbers: (r * rows * (d + stored)) as f64,
+                numbers: (r * rows * stored) as f64,
             },
             &[
                 pointer(mix),
@@ -294,6 +311,7 @@ impl Net<'_> {
                 pointer(own.hidden.at()),
                 pointer(own.norm2.at()),
                 pointer(own.variance2.at()),
+                pointer(images.kept.at()),
                 pointer(a.scores.at()),
                 pointer(a.exponents.at()),
                 pointer(images.halves.at()),
@@ -426,7 +444,7 @@ impl Net<'_> {
         let size = rows * self.dims.d;
         let places = &self.places.layers[layer];
         self.cuda.launch(
-            "scale_shift",
+            self.for_norm(layer, ["scale_shift", "scale_shift_halves"]),
             self.elements(size, a.replicas, 2.0),
             &[
                 pointer(out),
@@ -487,7 +505,7 @@ impl Net<'_> {
         c: Matrix,
         batch: usize,
     ) -> Result<(), EnsembleError> {
-        self.cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
+        self.cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch, halves: false })
     }
 
     /// A group of lanes for each of `rows` rows of d numbers; `passes` over them for the record.

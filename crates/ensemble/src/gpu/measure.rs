@@ -396,7 +396,7 @@ pub fn ceilings(precision: Precision) -> Result<Ceilings, EnsembleError> {
     let (a, b, c) = (square(&a), square(&b), square(&c));
     let product = best(&|| {
         let (m, n, k, alpha, beta, batch) = (SIDE, SIDE, SIDE, 1.0, 0.0, 1);
-        cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch })
+        cuda.product(Product { m, n, k, alpha, a, b, beta, c, batch, halves: false })
     })?;
     Ok(Ceilings {
         copy_bytes_per_second: (2 * bytes * length) as f64 / copy,

@@ -30,7 +30,6 @@ pub(super) static PROGRAMS: &[Program] = &[
         [
             "norm_embedded",
             "norm_residual",
-            "scale_shift",
             "norm1_backward",
             "token_sums",
             "gather_tokens",
@@ -40,8 +39,9 @@ pub(super) static PROGRAMS: &[Program] = &[
         ]
     ),
     program!(
-        ["common", "layer_norm", "last"],
+        ["common", "layer_norm", "last_attention", "last"],
         [
+            "scale_shift",
             "attend_last",
             "attend_last_backward",
             "attend_last_direct",
@@ -82,7 +82,20 @@ pub(super) static TENSOR_PROGRAMS: &[Program] = &[
     program!(["common", "tensor", "prepare"], ["prepare", "centre_values", "residuals"]),
     program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_kept"], ["first_layer_kept"]),
     program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_plain"], ["first_layer"]),
-    program!(["common", "tensor", "feed_forward_backward"], ["feed_forward_backward"]),
+    program!(["common", "tensor", "block_backward", "feed_forward_backward"], ["feed_forward_backward"]),
+];
+
+/// What keeps layer 1's norms and hidden numbers as halves for the way back, and reads them: for two layers in TF32 on Hopper.
+pub(super) static HALVES_PROGRAMS: &[Program] = &[
+    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_halves"], ["first_layer_halves"]),
+    program!(
+        ["common", "tensor", "block_backward", "feed_forward_backward_halves"],
+        ["feed_forward_backward_halves", "add_compact_parts"]
+    ),
+    program!(
+        ["common", "tensor", "layer_norm", "last_halves", "last_attention"],
+        ["scale_shift_halves", "attend_last_halves", "attend_last_backward_halves", "attend_last_direct_halves"]
+    ),
 ];
 
 /// What multiplies with both factors in shared memory, as only Hopper can, for two heads.

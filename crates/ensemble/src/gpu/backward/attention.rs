@@ -283,22 +283,24 @@ impl Net<'_> {
             self.multiply((width, d, b), 1.0, dvalues.transposed(), mixed, 0.0, gradient(place), r)?;
         }
         let mut arguments: Vec<Arg> = [
-            &g.layers[layer - 1].after,
-            &grads.below,
-            &grads.folded,
-            &grads.weights,
-            &grads.mixed,
-            &own.folded,
-            &own.weights,
-            &own.mean,
-            &a.layers[layer - 1].norm2,
-            &a.layers[layer - 1].variance2,
+            g.layers[layer - 1].after.at(),
+            self.largest_after(a, layer - 1),
+            grads.below.at(),
+            grads.folded.at(),
+            grads.weights.at(),
+            grads.mixed.at(),
+            own.folded.at(),
+            own.weights.at(),
+            own.mean.at(),
+            a.layers[layer - 1].norm2.at(),
+            a.layers[layer - 1].variance2.at(),
         ]
-        .map(|array| pointer(array.at()))
+        .map(pointer)
         .into();
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
         // Where a warp has a string of a wide network to itself, it is kept in shared memory; four warps leave room for other blocks.
-        let (warps, string) = (4, self.cuda.size_of(n * d));
+        let halves = self.keeps_halves(layer - 1);
+        let (warps, string) = (4, if halves { size_of::<u16>() * n * d } else { self.cuda.size_of(n * d) });
         let near =
             self.dims.is_tiled() && !self.cuda.is_double() && self.cuda.tensor_memory(0, warps * n * d).is_some();
         let grid = match near {
@@ -306,12 +308,13 @@ impl Net<'_> {
                 blocks: (b.div_ceil(warps) as u32, r as u32, 1),
                 threads: 32 * warps as u32,
                 shared: (warps * string) as u32,
-                numbers: (2 * r * b * n * d) as f64,
+                numbers: if halves { 1.5 } else { 2.0 } * (r * b * n * d) as f64,
             },
             false => self.rows(b, r, 2.0 * n as f64),
         };
         arguments.push(int(usize::from(near)));
-        self.cuda.launch("attend_last_backward", grid, &arguments)?;
+        let kernel = self.for_norm(layer - 1, ["attend_last_backward", "attend_last_backward_halves"]);
+        self.cuda.launch(kernel, grid, &arguments)?;
         for head in 0..heads {
             // The keys' bias drops out of the softmax: its gradient is exactly zero.
             let (place, scale) = (places.in_weight + (d + head * width) * d, self.score_scale());
@@ -327,16 +330,18 @@ impl Net<'_> {
         self.multiply((b, d, d), 1.0, query, self.weight(inputs, places.in_weight, d), 1.0, before, r)?;
 
         let mut arguments: Vec<Arg> = [
-            &g.layers[layer - 1].after,
-            &grads.below,
-            &g.layers[layer].before,
-            &a.layers[layer - 1].norm2,
-            &a.layers[layer - 1].variance2,
+            g.layers[layer - 1].after.at(),
+            self.largest_after(a, layer - 1),
+            grads.below.at(),
+            g.layers[layer].before.at(),
+            a.layers[layer - 1].norm2.at(),
+            a.layers[layer - 1].variance2.at(),
         ]
-        .map(|array| pointer(array.at()))
+        .map(pointer)
         .into();
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
-        self.cuda.launch("attend_last_direct", self.rows(b, r, 11.0), &arguments)?;
+        let kernel = self.for_norm(layer - 1, ["attend_last_direct", "attend_last_direct_halves"]);
+        self.cuda.launch(kernel, self.rows(b, r, 11.0), &arguments)?;
         self.column_sums(g, (grads.below.at(), 0), (b, 3 * d), (g.sums.at(), 3 * d), r)?;
         self.cuda.launch(
             "below_gradients",

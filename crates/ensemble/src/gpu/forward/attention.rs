@@ -153,7 +153,7 @@ impl Net<'_> {
             self.multiply((b, d, width), self.score_scale(), query, keys, 0.0, folded, r)?;
         }
         self.cuda.launch(
-            "attend_last",
+            self.for_norm(layer - 1, ["attend_last", "attend_last_halves"]),
             self.rows(b, r, n as f64),
             &[
                 pointer(own.weights.at()),

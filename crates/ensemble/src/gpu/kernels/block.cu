@@ -43,7 +43,7 @@ __device__ __forceinline__ void normalise_rows(float (*v)[4], float power, float
 // offsets of the residual, which stand for scale * xhat + shift + the second bias.
 struct Block {
     u32 first, second;  // images of the folded W1 and of W2
-    float inverse_1;    // what hidden numbers come multiplied by, undone; with `up` in it where they are not kept
+    float inverse_1;    // what hidden numbers come multiplied by, undone; with `up` in it where they are not kept as they are
     float up;           // hidden numbers are multiplied by it to be factors: no one of them can become too large
     float power;        // what the result is multiplied by
     float inverse;
@@ -52,6 +52,9 @@ struct Block {
 };
 
 #define BLOCK_FLOATS (FF + 2 * D)
+
+// What a layer stores of its first norm and its hidden numbers for the way back.
+enum Kept { NOTHING, FLOATS, HALVES };
 
 // The largest of 128 numbers, in every thread of a block of any size. `room`: a float of shared memory that nobody else uses.
 __device__ __forceinline__ float largest_of_block(const float* v, float* room) {
@@ -66,27 +69,27 @@ __device__ __forceinline__ float largest_of_block(const float* v, float* room) {
 
 // From its replica's numbers: powers of W1 and W2, folded bias and what no hidden number exceeds (`fold`), and the residual's vectors.
 // `vectors`: BLOCK_FLOATS floats of shared memory, to be waited for.
-template <bool KEEP>
+template <Kept KEPT>
 __device__ __forceinline__ Block block_of(float* vectors, float* room, u32 first, u32 second, const float* power_1, const float* power_2,
                                           const float* bias, const float* bounds, const float* scale, const float* shift, const float* bias2) {
     Block b;
     float down;
     power_for(largest_of_block(bounds, room), SMALL_WEIGHT, &b.up, &down);
-    b.first = first, b.second = second, b.inverse_1 = power_1[1] * (KEEP ? 1.f : b.up);
+    b.first = first, b.second = second, b.inverse_1 = power_1[1] * (KEPT == FLOATS ? 1.f : b.up);
     b.power = b.up * power_2[0], b.inverse = down * power_2[1];
     b.bias = vectors, b.residual = (const float4*)(vectors + FF);
     for (int k = threadIdx.x; k < D; k += blockDim.x) {
-        vectors[k] = bias[k] * (KEEP ? 1.f : b.up);
+        vectors[k] = bias[k] * (KEPT == FLOATS ? 1.f : b.up);
         float* own = vectors + FF + k / 2 * 4 + k % 2;
         own[0] = scale[k] * b.power, own[2] = (shift[k] + bias2[k]) * b.power;
     }
     return b;
 }
 
-// x: xhat -> the input of the second norm, times b.power. KEEP: what the ReLU leaves is stored in `hidden`. Half of the hidden numbers at a
-// time, which takes fewer registers.
-template <bool KEEP>
-__device__ __forceinline__ void feed_forward(float (*x)[4], const Block& b, float* hidden, u32 begin, u32 rows, int lane) {
+// x: xhat -> the input of the second norm, times b.power. What the ReLU leaves is stored in `hidden` if it is kept; as halves (store_left) times
+// b.up. Half of the hidden numbers at a time, which takes fewer registers.
+template <Kept KEPT>
+__device__ __forceinline__ void feed_forward(float (*x)[4], const Block& b, void* hidden, u32 begin, u32 rows, int lane) {
     u32 a[8][PARTS][4];
 #pragma unroll
     for (int t = 0; t < 16; t += 2)
@@ -115,15 +118,16 @@ __device__ __forceinline__ void feed_forward(float (*x)[4], const Block& b, floa
 #pragma unroll
             for (int half = 0; half < 2; half++) {
                 float low = h[t][half * 2] * b.inverse_1 + bias.x, high = h[t][half * 2 + 1] * b.inverse_1 + bias.y;
-                if (KEEP) {
+                if (KEPT == FLOATS) {
                     u32 row = begin + lane / 4 + half * 8;
-                    float2* place = (float2*)(hidden + (u64)row * FF + side * 64 + t * 8 + lane % 4 * 2);
+                    float2* place = (float2*)((float*)hidden + (u64)row * FF + side * 64 + t * 8 + lane % 4 * 2);
                     if (row < rows) *place = make_float2(fmaxf(low, 0.f), fmaxf(high, 0.f));
                     low *= b.up, high *= b.up;
                 }
                 put_left_positive(left[t / 2], t % 2 * 2 + half, low, high);
             }
         }
+        if (KEPT == HALVES) store_left<4>((unsigned short*)hidden + side * 64, left, begin, rows, lane);
         begin_product(x);
 #pragma unroll
         for (int t = 0; t < 4; t++) product_step(x, left[t], b.second, 128, side * 64 + t * 16, lane);

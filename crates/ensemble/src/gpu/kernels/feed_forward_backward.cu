@@ -64,26 +64,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         product(x, g, up, first_at, lane);
 
         // Through the first norm.
-        float mean[2] = {}, dot[2] = {}, factor[2];
+        float undo[2] = {down[0] * inverse_1, down[1] * inverse_1};
         load_pair(g, norm1 + all, begin, rows, lane);
-#pragma unroll
-        for (int t = 0; t < 16; t++)
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                x[t][k] *= down[k / 2] * inverse_1;
-                mean[k / 2] += x[t][k];
-                dot[k / 2] += x[t][k] * g[t][k];
-            }
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            mean[half] = sum_over_quad(mean[half]) / D;
-            dot[half] = sum_over_quad(dot[half]) / D;
-            factor[half] = 1.f / sqrtf(var1[(u64)r * rows + min(begin + lane / 4 + half * 8, rows - 1)] + EPS);
-        }
-#pragma unroll
-        for (int t = 0; t < 16; t++)
-#pragma unroll
-            for (int k = 0; k < 4; k++) x[t][k] = factor[k / 2] * (x[t][k] - mean[k / 2] - g[t][k] * dot[k / 2]);
+        normalise_rows_backward(x, g, undo, var1 + (u64)r * rows, begin, rows, lane);
         store_pair(before + all, x, begin, rows, lane);
         load_pair(x, after + all, begin, rows, lane);
 #pragma unroll
@@ -92,24 +75,5 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             for (int k = 0; k < 4; k++) along[t][k % 2] += real[k / 2] ? g[t][k] * x[t][k] : 0.f;
     }
 
-    // The lanes of a warp that hold the same columns, then the warps in order.
-#pragma unroll
-    for (int t = 0; t < 16; t++)
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-#pragma unroll
-            for (int o = 4; o < 32; o *= 2) {
-                bias[t][k] += __shfl_xor_sync(FULL, bias[t][k], o);
-                along[t][k] += __shfl_xor_sync(FULL, along[t][k], o);
-            }
-            if (lane < 4) {
-                sums[warp * 2 * D + t * 8 + lane * 2 + k] = bias[t][k];
-                sums[warp * 2 * D + D + t * 8 + lane * 2 + k] = along[t][k];
-            }
-        }
-    __syncthreads();
-    int which = threadIdx.x / D, c = threadIdx.x % D;
-    float sum = 0.f;
-    for (int w = 0; w < 8; w++) sum += sums[w * 2 * D + which * D + c];
-    parts[(((u64)which * gridDim.y + r) * gridDim.x + blockIdx.x) * D + c] = sum;
+    store_sums(parts, bias, along, sums, r, warp, lane);
 }

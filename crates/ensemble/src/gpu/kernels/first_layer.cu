@@ -17,12 +17,14 @@ __device__ __forceinline__ void mix_values(float (*x)[4], u32 (*a)[4][PARTS][4],
 
 // From scores S, their exponents T and the images of values, folded W1 and W2 (`prepare`) to norm2 [R, B * m, D]. Values have 32
 // columns of each head, or 64 where n > 16; `pitch` is all of them rounded up to 64. powers [3, R, 2]. base: `residuals`. masks [sets, B]: strings as
-// words. KEEP: what the way back needs is stored too: norm1, hidden, and mix where it is given. COMPACT: norm2 as halves, as compact_store has them.
-template <bool KEEP, bool COMPACT>
-__device__ __forceinline__ void first_layer_of(float* mix, float* norm1, float* var1, float* hidden, void* norm2, float* var2, const float* S,
-                                               const float* T, const unsigned short* images, u64 stride, const float* powers, const float* base,
-                                               const float* bias1, const float* bounds, const float* params, u64 P, u64 bias2, u64 scale1,
-                                               u64 shift1, const u32* masks, int B, int n, int m, int sets, int pitch) {
+// words. KEPT: what the way back needs is stored too: mix where it is given, norm1 and hidden, as floats or as halves (compact_store), hidden
+// numbers then times a power of two, which kept [R] gets; the largest gradient, in the next R, is set to 0. COMPACT: norm2 as halves.
+template <Kept KEPT, bool COMPACT>
+__device__ __forceinline__ void first_layer_of(float* mix, void* norm1, float* var1, void* hidden, void* norm2, float* var2, float* kept,
+                                               const float* S, const float* T, const unsigned short* images, u64 stride,
+                                               const float* powers, const float* base, const float* bias1, const float* bounds,
+                                               const float* params, u64 P, u64 bias2, u64 scale1, u64 shift1, const u32* masks, int B, int n,
+                                               int m, int sets, int pitch) {
     extern __shared__ __align__(1024) u8 memory[];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, r = blockIdx.y, mixed = HEADS * 2 * n;
     unsigned short *values = (unsigned short*)memory, *first = values + PARTS * D * pitch, *second = first + PARTS * FF * D;
@@ -33,12 +35,13 @@ __device__ __forceinline__ void first_layer_of(float* mix, float* norm1, float* 
     load_table(table, T + (u64)r * HEADS * 4 * n * n, n);
     const float *power_v = powers + 2 * r, *power_1 = power_v + 2 * gridDim.y, *power_2 = power_1 + 2 * gridDim.y;
     u32 values_at = (u32)__cvta_generic_to_shared(values);
-    Block block = block_of<KEEP>(vectors, vectors + BLOCK_FLOATS, (u32)__cvta_generic_to_shared(first), (u32)__cvta_generic_to_shared(second), power_1,
+    Block block = block_of<KEPT>(vectors, vectors + BLOCK_FLOATS, (u32)__cvta_generic_to_shared(first), (u32)__cvta_generic_to_shared(second), power_1,
                            power_2, bias1 + (u64)r * FF, bounds + (u64)r * FF, own + scale1, own + shift1, own + bias2);
     float power = FACTOR * power_v[0], inverse = power_v[1] / FACTOR;
+    if (KEPT == HALVES && blockIdx.x == 0 && threadIdx.x == 0) kept[r] = block.up, kept[gridDim.y + r] = 0.f;
     wait_for_images();
 
-    u32 rows = B * m, step = gridDim.x * FIRST_WARPS * 16;
+    u32 rows = B * m, all = r * rows, step = gridDim.x * FIRST_WARPS * 16;
     const u32* strings = masks + (u64)(r % sets) * B;
     const float* bases = base + (u64)r * 2 * n * D + lane % 4 * 2;
     u32 begin = blockIdx.x * FIRST_WARPS * 16 + warp * 16, next[2];
@@ -77,8 +80,8 @@ __device__ __forceinline__ void first_layer_of(float* mix, float* norm1, float* 
                     int half = q % 2, place = 2 * k + q / 2, j = 4 * place + lane % 4;
                     u32 bit = mask[half] >> j & 1;
                     float own = p[half][head][place];
-                    if (KEEP && mix && j < n && row[half] < rows)
-                        *(float2*)(mix + ((u64)r * rows + row[half]) * mixed + head * 2 * n + 2 * j) = make_float2(bit ? 0.f : own, bit ? own : 0.f);
+                    if (KEPT != NOTHING && mix && j < n && row[half] < rows)
+                        *(float2*)(mix + (u64)(all + row[half]) * mixed + head * 2 * n + 2 * j) = make_float2(bit ? 0.f : own, bit ? own : 0.f);
                     put_weight(a[head][k], q, own, bit);
                 }
         if (n <= 16)
@@ -89,25 +92,26 @@ __device__ __forceinline__ void first_layer_of(float* mix, float* norm1, float* 
         normalise_centred(x, power, inverse, var);
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            if (lane % 4 == 0 && row[half] < rows) var1[(u64)r * rows + row[half]] = var[half];
-        if (KEEP) store_pair(norm1 + (u64)r * rows * D, x, begin, rows, lane);
-        feed_forward<KEEP>(x, block, hidden + (u64)r * rows * FF, begin, rows, lane);
+            if (lane % 4 == 0 && row[half] < rows) var1[all + row[half]] = var[half];
+        if (KEPT == FLOATS) store_pair((float*)norm1, x, all + begin, all + rows, lane);
+        if (KEPT == HALVES) compact_store((unsigned short*)norm1, x, all + begin, all + rows, lane);
+        feed_forward<KEPT>(x, block, hidden, all + begin, all + rows, lane);
         normalise_rows(x, block.power, block.inverse, var);
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            if (lane % 4 == 0 && row[half] < rows) var2[(u64)r * rows + row[half]] = var[half];
+            if (lane % 4 == 0 && row[half] < rows) var2[all + row[half]] = var[half];
         if (COMPACT)
-            compact_store((unsigned short*)norm2 + (u64)r * rows * D, x, begin, rows, lane);
+            compact_store((unsigned short*)norm2, x, all + begin, all + rows, lane);
         else
-            store_pair((float*)norm2 + (u64)r * rows * D, x, begin, rows, lane);
+            store_pair((float*)norm2, x, all + begin, all + rows, lane);
     }
 }
 
-#define FIRST_LAYER(name, keep, compact)                                                                                                     \
+#define FIRST_LAYER(name, stored, compact)                                                                                                   \
     extern "C" __global__ void __launch_bounds__(FIRST_WARPS * 32, 1)                                                                        \
-        name(float* mix, float* norm1, float* var1, float* hidden, void* norm2, float* var2, const float* S, const float* T,                 \
+        name(float* mix, void* norm1, float* var1, void* hidden, void* norm2, float* var2, float* kept, const float* S, const float* T,      \
              const unsigned short* images, u64 stride, const float* powers, const float* base, const float* bias1, const float* bounds,      \
              const float* params, u64 P, u64 bias2, u64 scale1, u64 shift1, const u32* masks, int B, int n, int m, int sets, int pitch) {    \
-        first_layer_of<keep, compact>(mix, norm1, var1, hidden, norm2, var2, S, T, images, stride, powers, base, bias1, bounds, params, P,   \
-                                      bias2, scale1, shift1, masks, B, n, m, sets, pitch);                                                   \
+        first_layer_of<stored, compact>(mix, norm1, var1, hidden, norm2, var2, kept, S, T, images, stride, powers, base, bias1, bounds,      \
+                                        params, P, bias2, scale1, shift1, masks, B, n, m, sets, pitch);                                      \
     }

@@ -1,2 +1,2 @@
 // The first layer where nothing is kept but its output, as last_compact.cu reads it.
-FIRST_LAYER(first_layer_compact, false, true)
+FIRST_LAYER(first_layer_compact, NOTHING, true)

@@ -1,2 +1,2 @@
 // The first layer where nothing is kept but its output.
-FIRST_LAYER(first_layer, false, false)
+FIRST_LAYER(first_layer, NOTHING, false)

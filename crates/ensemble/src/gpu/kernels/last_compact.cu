@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(COMPACT_WARPS * 32, 1)
     const float *own = params + r * P, *power = powers + 2 * r, *bound = bounds + (u64)r * D;
     u64 next = 2 * gridDim.y;
     u32 at = (u32)__cvta_generic_to_shared(image);
-    Block block = block_of<false>(vectors, &room, at + 4 * D * D, at + 6 * D * D, power + 2 * next, power + 3 * next, bias_1 + (u64)r * FF,
+    Block block = block_of<NOTHING>(vectors, &room, at + 4 * D * D, at + 6 * D * D, power + 2 * next, power + 3 * next, bias_1 + (u64)r * FF,
                                   bound + (u64)gridDim.y * D, own + scale1, own + shift1, own + bias2);
     float up, down;
     power_for(largest_of_block(bound, &room_2), SMALL_WEIGHT, &up, &down);
@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(COMPACT_WARPS * 32, 1)
 #pragma unroll
         for (int half = 0; half < 2; half++)
             if (lane % 4 == 0 && real[half]) var1[first + half * 8] = var[half];
-        feed_forward<false>(x, block, nullptr, begin, B, lane);
+        feed_forward<NOTHING>(x, block, nullptr, begin, B, lane);
         normalise_rows(x, block.power, block.inverse, var);
         float sum[2] = {};
 #pragma unroll

@@ -50,17 +50,6 @@ extern "C" __global__ void norm_residual(number* x, number* var, const number* r
     }
 }
 
-// out [R, rows, D] = scale * xhat + shift of every `stride`-th row of xhat [R, rows * stride, D], from row `first` on.
-extern "C" __global__ void scale_shift(number* out, const number* xhat, const number* params, u64 P, u64 scale, u64 shift, int rows,
-                                       int stride, int first) {
-    u64 k = (u64)blockIdx.x * THREADS + threadIdx.x, r = blockIdx.y;
-    if (k >= (u64)rows * D) return;
-    int c = k % D;
-    u64 row = k / D * stride + first;
-    const number* own = params + r * P;
-    out[r * rows * D + k] = xhat[(r * rows * stride + row) * D + c] * own[scale + c] + own[shift + c];
-}
-
 // The first LayerNorm of a layer, backwards. g [R, B * m, D], in: what the feed-forward block sends to xhat; out: the gradient of
 // its input. `after` is the gradient that reaches the block's output, and through the residual path scale * xhat + shift as well.
 // parts [R, chunks, m, 3, D]: over the strings of a chunk the sums of the result where the bit is 0, where it is 1, and of after * xhat.

@@ -171,9 +171,8 @@ __device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 mat
 }
 #endif
 
-// c += rows v, each times its factor, times a right factor of pitch 128.
-__device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const float* scale, u32 matrix, int lane) {
-    u32 a[8][PARTS][4];
+// Rows v, each times its factor, as a left factor.
+__device__ __forceinline__ void put_rows(u32 (*a)[PARTS][4], float (*v)[4], const float* scale) {
 #pragma unroll
     for (int t = 0; t < 16; t += 2)
 #pragma unroll
@@ -182,6 +181,12 @@ __device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const floa
             float* pair = v[t + q / 2] + half * 2;
             put_left(a[t / 2], q, pair[0] * scale[half], pair[1] * scale[half]);
         }
+}
+
+// c += rows v, each times its factor, times a right factor of pitch 128.
+__device__ __forceinline__ void product(float (*c)[4], float (*v)[4], const float* scale, u32 matrix, int lane) {
+    u32 a[8][PARTS][4];
+    put_rows(a, v, scale);
     begin_product(c);
 #pragma unroll
     for (int t = 0; t < 16; t += 2) product_step(c, a[t / 2], matrix, 128, t * 8, lane);
@@ -231,20 +236,35 @@ __device__ __forceinline__ void load_pair(float (*v)[4], const float* in, u32 fi
     }
 }
 
-// Both rows of a lane into an array [rows, 128] of halves. Columns come in another order, so that eight of a lane lie together: column
-// 8 t + 2 q + e (q = lane % 4) at t / 4 * 32 + q * 8 + t % 4 * 2 + e. Then four lanes write 64 bytes in a row, and what is read back so is a
-// left factor already.
-__device__ __forceinline__ void compact_store(unsigned short* out, float (*v)[4], u32 first, u32 rows, int lane) {
+// Where a column lies in a row of halves, in which eight of a lane lie together: column 8 t + 2 q + e (q = lane % 4). Then four lanes write 64
+// bytes in a row, and what is read back so is a left factor already.
+__device__ __forceinline__ int compact_column(int column) {
+    int t = column / 8, q = column % 8 / 2, e = column % 2;
+    return t / 4 * 32 + q * 8 + t % 4 * 2 + e;
+}
+
+// A left factor of one half each, of 16 STEPS columns, into an array [rows, 128] of halves whose columns come in this order.
+template <int STEPS>
+__device__ __forceinline__ void store_left(unsigned short* out, u32 (*a)[PARTS][4], u32 first, u32 rows, int lane) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         u32 row = first + lane / 4 + half * 8;
         uint4* own = (uint4*)(out + (u64)row * D) + lane % 4;
-        if (row < rows)
 #pragma unroll
-            for (int t = 0; t < 16; t += 4)
-                own[t] = make_uint4(halves(v[t][half * 2], v[t][half * 2 + 1]), halves(v[t + 1][half * 2], v[t + 1][half * 2 + 1]),
-                                    halves(v[t + 2][half * 2], v[t + 2][half * 2 + 1]), halves(v[t + 3][half * 2], v[t + 3][half * 2 + 1]));
+        for (int t = 0; t < STEPS; t += 2)
+            // With a branch in its place the compiler finds too few registers for products that run side by side (C7512).
+            asm volatile("{ .reg .pred there; setp.lt.u32 there, %0, %1; @there st.global.v4.b32 [%2], {%3, %4, %5, %6}; }" ::"r"(row), "r"(rows),
+                         "l"(own + t * 2), "r"(a[t][0][half]), "r"(a[t][0][2 + half]), "r"(a[t + 1][0][half]), "r"(a[t + 1][0][2 + half])
+                         : "memory");
     }
+}
+
+// Both rows of a lane, times a power of two, into such an array.
+__device__ __forceinline__ void compact_store(unsigned short* out, float (*v)[4], u32 first, u32 rows, int lane, float scale = 1.f) {
+    u32 a[8][PARTS][4];
+    float both[2] = {scale, scale};
+    put_rows(a, v, both);
+    store_left<8>(out, a, first, rows, lane);
 }
 
 // Asks for a warp's 16 rows of an array [.., 128] whose rows lie `apart` floats apart, to be read later.
