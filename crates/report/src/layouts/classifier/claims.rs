@@ -1,14 +1,15 @@
 //! What Vasudeva et al. say about classifiers, asked of our runs.
 
-use pudica_statistics::{Mean, Term, difference, order, spearman};
+use pudica_statistics::{Mean, order, spearman};
 
 use super::Context;
 use super::curves::{at_accuracy, common_accuracy};
 use super::robustness::mean_accuracy;
-use crate::claims::{Claim, Decision, Parts, apart};
+use crate::claims::{Claim, Decision, Parts, apart, single};
 use crate::findings::number;
 use crate::group::{Group, averaged};
 use crate::published::final_sensitivity;
+use crate::run::estimate;
 
 /// Sensitivities within this factor of each other are similar.
 const SIMILAR: f64 = 2.0;
@@ -303,11 +304,8 @@ fn all_tokens_alike(context: &Context) -> Option<Claim> {
     let mut parts = Parts::default();
     let mut runs = 0;
     for group in learnt(context).into_iter().filter(|group| group.text("model.kind") == "roberta") {
-        // Positions are counted from the last token.
-        let profile = group.profile("sites");
-        let (late, early) = profile.split_at(profile.len() / 2);
-        let found = log_of_weighted(late).zip(log_of_weighted(early));
-        let found = found.and_then(|(late, early)| difference(late, early));
+        let ratios: Option<Vec<Mean>> = group.runs.iter().map(|run| late_to_early(&run.profile("sites"))).collect();
+        let found = ratios.and_then(averaged).and_then(|mean| single(&mean));
         parts.about(
             &format!("log of the ratio, later half of positions to earlier, {},", group.label),
             found,
@@ -325,12 +323,33 @@ fn all_tokens_alike(context: &Context) -> Option<Claim> {
     })
 }
 
-/// The logarithm of the mean of some numbers, each weighted by its precision. They are of the same texts, so their errors may agree: that of
-/// the mean is taken as if they did.
-fn log_of_weighted(means: &[Mean]) -> Option<Term> {
-    let weighted = means.iter().filter(|mean| mean.std_error > 0.0).map(|mean| (mean.std_error.powi(-2), mean));
-    let sum = |of: &dyn Fn(&Mean) -> f64| weighted.clone().map(|(weight, mean)| weight * of(mean)).sum::<f64>();
-    let (weight, value, error) = (sum(&|_| 1.0), sum(&|mean| mean.mean), sum(&|mean| mean.std_error));
-    let freedom = means.iter().map(|mean| Term::from(mean).freedom).fold(f64::INFINITY, f64::min);
-    (value > 0.0).then(|| Term { value: (value / weight).ln(), std_error: error / value, freedom })
+/// The logarithm of the ratio of two means: over the later half of a run's positions, which are counted from the last token, and over the
+/// earlier one; nothing where nothing changed in one of them. All positions count alike: of one at which nothing changed it is not known how
+/// many texts are that long.
+fn late_to_early(profile: &[Mean]) -> Option<Mean> {
+    let (late, early) = profile.split_at(profile.len() / 2);
+    // Positions are of the same texts, so their errors may agree: that of the mean is taken as if they did.
+    let log_of_mean = |half: &[Mean]| {
+        let (sum, error) = half.iter().fold((0.0, 0.0), |(sum, error), mean| (sum + mean.mean, error + mean.std_error));
+        (sum > 0.0).then(|| ((sum / half.len() as f64).ln(), error / sum))
+    };
+    let ((late, late_error), (early, early_error)) = (log_of_mean(late)?, log_of_mean(early)?);
+    Some(estimate(late - early, Some(late_error.hypot(early_error))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_half_of_positions_is_compared_with_the_earlier_one() {
+        // The last token first.
+        let profile = |means: [f64; 4]| means.map(|mean| estimate(mean, Some(0.1 * mean)));
+        let ratio = late_to_early(&profile([0.2, 0.2, 0.1, 0.1])).unwrap();
+        assert!((ratio.mean - 2f64.ln()).abs() < 1e-12 && (ratio.std_error - 0.02f64.sqrt()).abs() < 1e-12);
+        // A position at which nothing changed, hence without an error, counts as much as the others.
+        assert!(late_to_early(&profile([0.0, 0.2, 0.1, 0.1])).unwrap().mean.abs() < 1e-12);
+        assert_eq!(late_to_early(&profile([0.1, 0.1, 0.0, 0.0])), None);
+        assert_eq!(late_to_early(&[]), None);
+    }
 }
