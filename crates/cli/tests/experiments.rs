@@ -343,7 +343,7 @@ fn bad_input_gets_one_sentence() {
         (&["run", "tiny.toml", "--dtype", "tf32"], "tf32 is a GPU's"),
         (&["run", "tiny.toml", "--device", "cuda", "--dtype", "tf32", "--reference"], "have no tf32"),
         (&["run", "tiny.toml", "--precision", "f64"], "--dtype f64"),
-        (&["run", "vasudeva/grokking", "--dtype", "f64"], "have f32 only"),
+        (&["run", "vasudeva/grokking", "--dtype", "f64"], "have f32 or tf32, not f64"),
         (&["run", "hahn/scratchpad", "--reference"], "leave --reference out"),
         (&["run", "tiny.toml", "model.d=1000000000"], "model.d: must be at most 65536"),
         (&["run", "tiny.toml", "model.layers=1024", "model.d=65536"], "this process may have"),
