@@ -1,4 +1,4 @@
-"""Compiles the GPU kernels with NVRTC for several shapes, as `crates/ensemble/src/gpu/cuda.rs` does at start. Needs no GPU.
+"""Compiles the GPU kernels with NVRTC for several shapes, as `crates/ensemble/src/gpu/cuda/mod.rs` does at start. Needs no GPU.
 
 usage: compile.py LIBNVRTC
 """

@@ -1,4 +1,5 @@
-//! The GPU engine against the reference networks. Without a GPU these tests say so and pass.
+//! The GPU engine against the reference networks. Without a GPU these tests say so and pass. An emulated one (tests/kernels/emulate.py) is slow: with
+//! PUDICA_STRINGS in the environment, no more strings (or draws of noise) than that are taken at once, and what takes many steps is left out.
 
 use pudica_boolean::memory::Array;
 use pudica_boolean::table::RealTable;
@@ -56,7 +57,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let case = |n, d, heads, ff, layers, embed, batch, set| {
         let encoder = EncoderConfig { n, d, layers, heads, ff, embed, same_init: true };
-        Case { shape: Shape { encoder, batch }, set, various: true }
+        Case { shape: Shape { encoder, batch: at_most(batch) }, set, various: true }
     };
     use Embed::{Add, Concat};
     vec![
@@ -76,9 +77,19 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// The most strings or draws that an emulated GPU is asked for; none where it is a GPU.
+fn most_strings() -> Option<usize> {
+    std::env::var("PUDICA_STRINGS").ok().map(|most| most.parse().unwrap())
+}
+
+/// As many strings or draws, or the most.
+fn at_most(usual: usize) -> usize {
+    usual.min(most_strings().unwrap_or(usize::MAX))
+}
+
 /// The paper's encoder as the paper trains it.
 fn paper() -> Case {
-    Case { shape: Shape { encoder: EncoderConfig::paper(10), batch: 1024 }, set: None, various: false }
+    Case { shape: Shape { encoder: EncoderConfig::paper(10), batch: at_most(1024) }, set: None, various: false }
 }
 
 impl Case {
@@ -104,6 +115,14 @@ impl Case {
     fn name(&self) -> String {
         format!("{:?} set {:?}", self.shape, self.set)
     }
+}
+
+/// Whether there is a GPU for what takes many steps.
+fn there_is_a_fast_gpu() -> bool {
+    if most_strings().is_some() {
+        eprintln!("skipped: an emulated GPU would take too long");
+    }
+    most_strings().is_none() && there_is_a_gpu()
 }
 
 /// Whether there is a GPU to test.
@@ -212,7 +231,7 @@ fn gradients_in_f64_round_to_the_same_moments() {
 /// up to 5e-7.
 #[test]
 fn losses_agree_over_a_hundred_steps() {
-    if !there_is_a_gpu() {
+    if !there_is_a_fast_gpu() {
         return;
     }
     for case in cases().into_iter().chain([paper()]) {
@@ -227,7 +246,7 @@ fn losses_agree_over_a_hundred_steps() {
 /// and on the training set of 24 strings (1.1e-4). The same is asked of every case in f64 above, and in f32 step by step below.
 #[test]
 fn losses_in_f32_part_no_further_than_the_reference_from_itself() {
-    if !there_is_a_gpu() {
+    if !there_is_a_fast_gpu() {
         return;
     }
     let mut failures = Vec::new();
@@ -279,7 +298,7 @@ fn nudged(mut members: Vec<Member>, time: u64) -> Vec<Member> {
 /// how far outputs are from labels, must lie no further from the reference's than an ulp of the weights moves it at such steps.
 #[test]
 fn every_one_of_a_hundred_steps_agrees_in_f32() {
-    if !there_is_a_gpu() {
+    if !there_is_a_fast_gpu() {
         return;
     }
     for case in cases().into_iter().chain([paper()]) {
@@ -371,11 +390,11 @@ fn measures_agree_to(precision: Precision, [outputs, errors, factors]: [f64; 3])
     for case in cases() {
         let (mut found, mut expected) = pair(&case, Start::Moved, precision);
         let n = case.shape.encoder.n;
-        let shared = Bits::uniform(37, n, &mut Stream::new(1, "shared", 0)).unwrap();
+        let shared = Bits::uniform(at_most(37), n, &mut Stream::new(1, "shared", 0)).unwrap();
         let each: Vec<Bits> = (0..found.replicas() as u64)
-            .map(|index| Bits::uniform(21, n, &mut Stream::new(index, "each", 0)).unwrap())
+            .map(|index| Bits::uniform(at_most(21), n, &mut Stream::new(index, "each", 0)).unwrap())
             .collect();
-        let fresh = Strings::Fresh { rows: 70, purpose: "evaluate", index: 3 };
+        let fresh = Strings::Fresh { rows: at_most(70), purpose: "evaluate", index: 3 };
         for strings in [fresh, Strings::Shared(&shared), Strings::Each(&each)] {
             let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
             for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
@@ -438,7 +457,7 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
     }
     let shape = |n, d, heads, layers, batch| {
         let encoder = EncoderConfig { d, ff: d, heads, layers, ..EncoderConfig::paper(n) };
-        Case { shape: Shape { encoder, batch }, set: None, various: true }
+        Case { shape: Shape { encoder, batch: at_most(batch) }, set: None, various: true }
     };
     // Tiles that are full and not, all positions and only the last, a width that has no kernel of its own; and one whose attention is not stored.
     let cases = [
@@ -455,7 +474,7 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
         let mut found = gpu(case.shape.clone(), case.members(start), precision).unwrap();
         let exact = if precision == Precision::F64 { Precision::F64 } else { Precision::F32 };
         let mut expected = reference(case.shape.clone(), case.members(start), exact).unwrap();
-        let strings = Strings::Fresh { rows: 70, purpose: "evaluate", index: 3 };
+        let strings = Strings::Fresh { rows: at_most(70), purpose: "evaluate", index: 3 };
         let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
             let (off, size) = (f64::from((a - b).abs()), f64::from(1.0 + b.abs()));
@@ -473,9 +492,10 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
             let size = norm(&mut b.first_moment.iter().map(|g| f64::from(*g)));
             let off = norm(&mut a.first_moment.iter().zip(&b.first_moment).map(|(a, b)| f64::from(a - b)));
             eprintln!("{}, replica {replica}: gradient off by {:.2e}", case.name(), off / size);
-            // Of PARITY at n = 31 they almost cancel: seen 1.05e-2 in TF32, while the same kernels in f32 are within 1e-5.
-            let limit =
-                if precision == Precision::Tf32 && case.shape.encoder.n == 31 { 2.0 * gradients } else { gradients };
+            // Of PARITY on that many bits they almost cancel, while the same kernels in f32 are within 1e-5: seen 1.05e-2 at n = 31, and
+            // on 16 strings of 32 bits 1.5e-2.
+            let cancels = precision == Precision::Tf32 && case.shape.encoder.n > 30;
+            let limit = if cancels { 2.0 * gradients } else { gradients };
             assert!(off < limit * size, "{}, replica {replica}: gradient off by {off} of {size}", case.name());
         }
     }
@@ -489,15 +509,17 @@ fn noise_agrees_in_the_mean() {
     }
     let case = &cases()[0];
     let (mut found, mut expected) = pair(case, Start::Moved, Precision::F32);
-    let strings = Strings::Fresh { rows: 64, purpose: "sharpness", index: 0 };
-    let noise = Noise { rho: 0.02, draws: 400, purpose: "noise", index: 0 };
+    let draws = at_most(400);
+    let noise = Noise { rho: 0.02, draws, purpose: "noise", index: 0 };
+    let strings = Strings::Fresh { rows: at_most(64), purpose: "sharpness", index: 0 };
     let (a, b) = (found.shake(strings, noise).unwrap(), expected.shake(strings, noise).unwrap());
     for (a, b) in a.iter().zip(&b) {
-        assert_eq!(a.len(), 400);
+        assert_eq!(a.len(), draws);
         let moments = |values: Vec<f64>| {
-            let mean = values.iter().sum::<f64>() / 400.0;
-            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 399.0;
-            (mean, (variance / 400.0).sqrt())
+            let count = draws as f64;
+            let mean = values.iter().sum::<f64>() / count;
+            let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (count - 1.0);
+            (mean, (variance / count).sqrt())
         };
         let shift = |of: &[NoisyResponse]| moments(of.iter().map(|r| r.output_shift).collect());
         let rise = |of: &[NoisyResponse]| moments(of.iter().map(|r| r.loss_rise).collect());
@@ -521,7 +543,7 @@ fn large_ensembles_get_their_noise() {
     }
     let case = &cases()[0];
     let one = || member(&case.shape, "parity", 1, AdamWConfig::default(), None, Start::Moved);
-    let strings = Strings::Fresh { rows: 64, purpose: "sharpness", index: 0 };
+    let strings = Strings::Fresh { rows: at_most(64), purpose: "sharpness", index: 0 };
     let shaken = |replicas: usize, draws: usize| {
         let mut engine = gpu(case.shape.clone(), (0..replicas).map(|_| one()).collect(), Precision::F32).unwrap();
         engine.shake(strings, Noise { rho: 0.02, draws, purpose: "noise", index: 0 }).unwrap()

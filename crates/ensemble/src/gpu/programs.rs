@@ -39,7 +39,7 @@ pub(super) static PROGRAMS: &[Program] = &[
         ]
     ),
     program!(
-        ["common", "layer_norm", "last_attention", "last"],
+        ["common", "instructions", "layer_norm", "last_attention", "last"],
         [
             "scale_shift",
             "attend_last",
@@ -79,39 +79,59 @@ pub(super) static NARROW_PROGRAMS: &[Program] =
 
 /// What computes on tensor cores, for the paper's width.
 pub(super) static TENSOR_PROGRAMS: &[Program] = &[
-    program!(["common", "tensor", "prepare"], ["prepare", "centre_values", "residuals"]),
-    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_kept"], ["first_layer_kept"]),
-    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_plain"], ["first_layer"]),
-    program!(["common", "tensor", "block_backward", "feed_forward_backward"], ["feed_forward_backward"]),
+    program!(["common", "instructions", "tensor", "prepare"], ["prepare", "centre_values", "residuals"]),
+    program!(
+        ["common", "instructions", "tensor", "block", "weights", "first_layer", "first_layer_kept"],
+        ["first_layer_kept"]
+    ),
+    program!(
+        ["common", "instructions", "tensor", "block", "weights", "first_layer", "first_layer_plain"],
+        ["first_layer"]
+    ),
+    program!(
+        ["common", "instructions", "tensor", "block_backward", "feed_forward_backward"],
+        ["feed_forward_backward"]
+    ),
 ];
 
 /// What keeps layer 1's norms and hidden numbers as halves for the way back, and reads them: for two layers in TF32 on Hopper.
 pub(super) static HALVES_PROGRAMS: &[Program] = &[
-    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_halves"], ["first_layer_halves"]),
     program!(
-        ["common", "tensor", "block_backward", "feed_forward_backward_halves"],
+        ["common", "instructions", "tensor", "block", "weights", "first_layer", "first_layer_halves"],
+        ["first_layer_halves"]
+    ),
+    program!(
+        ["common", "instructions", "tensor", "block_backward", "feed_forward_backward_halves"],
         ["feed_forward_backward_halves", "add_compact_parts"]
     ),
     program!(
-        ["common", "tensor", "layer_norm", "last_halves", "last_attention"],
+        ["common", "instructions", "tensor", "layer_norm", "last_halves", "last_attention"],
         ["scale_shift_halves", "attend_last_halves", "attend_last_backward_halves", "attend_last_direct_halves"]
     ),
 ];
 
 /// What multiplies with both factors in shared memory, as only Hopper can, for two heads.
-pub(super) static HOPPER_PROGRAMS: &[Program] =
-    &[program!(["common", "tensor", "weights", "mixing_backward"], ["mixing_backward", "gather_values"])];
+pub(super) static HOPPER_PROGRAMS: &[Program] = &[program!(
+    ["common", "instructions", "tensor", "weights", "mixing_backward"],
+    ["mixing_backward", "gather_values"]
+)];
 
 /// What computes a whole last layer of one or two heads in TF32 where nothing is kept.
 pub(super) static COMPACT_PROGRAMS: &[Program] = &[
-    program!(["common", "tensor", "block", "weights", "first_layer", "first_layer_compact"], ["first_layer_compact"]),
-    program!(["common", "tensor", "block", "last_compact"], ["compact_queries", "compact_attention", "compact_top"]),
+    program!(
+        ["common", "instructions", "tensor", "block", "weights", "first_layer", "first_layer_compact"],
+        ["first_layer_compact"]
+    ),
+    program!(
+        ["common", "instructions", "tensor", "block", "last_compact"],
+        ["compact_queries", "compact_attention", "compact_top"]
+    ),
 ];
 
 /// What the scratchpad's encoder-decoder needs beside [`PROGRAMS`].
 pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
     program!(
-        ["common", "scratchpad", "scratchpad_rows"],
+        ["common", "instructions", "scratchpad", "scratchpad_rows"],
         [
             "prefix_parities",
             "embed_rows",
@@ -124,7 +144,7 @@ pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
         ]
     ),
     program!(
-        ["common", "scratchpad", "scratchpad_gradients", "scratchpad_rows_backward"],
+        ["common", "instructions", "scratchpad", "scratchpad_gradients", "scratchpad_rows_backward"],
         [
             "read_out_backward",
             "note_loss",
@@ -137,8 +157,11 @@ pub(super) static SCRATCHPAD_PROGRAMS: &[Program] = &[
             "gather_gradients",
         ]
     ),
-    program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend"], ["attend_rows"]),
-    program!(["common", "scratchpad", "scratchpad_attention", "scratchpad_attend_backward"], ["attend_rows_backward"]),
+    program!(["common", "instructions", "scratchpad", "scratchpad_attention", "scratchpad_attend"], ["attend_rows"]),
+    program!(
+        ["common", "instructions", "scratchpad", "scratchpad_attention", "scratchpad_attend_backward"],
+        ["attend_rows_backward"]
+    ),
 ];
 
 /// The programs as machine code, each compiled by a thread of its own.

@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     for (int k = threadIdx.x; k < D; k += 256) scale[k] = params[r * P + scale1 + k];
     float inverse_2 = powers[2 * r + 1], scale_1 = powers[2 * (gridDim.y + r)], inverse_1 = powers[2 * (gridDim.y + r) + 1];
     wait_for_images();
-    u32 second_at = (u32)__cvta_generic_to_shared(second), first_at = (u32)__cvta_generic_to_shared(first);
+    u32 second_at = shared_address(second), first_at = shared_address(first);
     u64 all = (u64)r * rows * D;
     float bias[16][2] = {}, along[16][2] = {};
 

@@ -7,17 +7,14 @@ struct Tile {
     uint4 hidden[8][32], norm1[8][32];
 };
 
-// Asks for rows of halves; rows beyond the last are those of the last. `finish_asking` ends each such call.
-__device__ __forceinline__ void finish_asking() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
+// Asks for rows of halves; rows beyond the last are those of the last. `end_of_copies` ends each such call.
 __device__ __forceinline__ void ask_for_halves(uint4 (*to)[32], const unsigned short* in, u32 first, u32 rows, int lane) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const uint4* own = (const uint4*)(in + (u64)min(first + lane / 4 + half * 8, rows - 1) * D) + lane % 4;
-        u32 at = (u32)__cvta_generic_to_shared(to[half * 4] + lane);
+        u32 at = shared_address(to[half * 4] + lane);
 #pragma unroll
-        for (int t = 0; t < 4; t++) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at + t * 512), "l"(own + t * 4) : "memory");
+        for (int t = 0; t < 4; t++) copy_16_bytes(at + t * 512, own + t * 4);
     }
 }
 
@@ -26,15 +23,10 @@ __device__ __forceinline__ void ask_for_floats(float2 (*to)[32], const float* in
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         const float* own = in + (u64)min(first + lane / 4 + half * 8, rows - 1) * D + lane % 4 * 2;
-        u32 at = (u32)__cvta_generic_to_shared(to[half * 16] + lane);
+        u32 at = shared_address(to[half * 16] + lane);
 #pragma unroll
-        for (int t = 0; t < 16; t++) asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at + t * 256), "l"(own + t * 8) : "memory");
+        for (int t = 0; t < 16; t++) copy_8_bytes(at + t * 256, own + t * 8);
     }
-}
-
-// Waits for all that was asked for but the last call.
-__device__ __forceinline__ void wait_for_all_but_one() {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
 }
 
 __device__ __forceinline__ void take_floats(float (*v)[4], const float2 (*from)[32], int lane) {
@@ -77,9 +69,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     load_images(second, images + r * stride, 2 * FF * D);
     u32 begin = blockIdx.x * TILE + warp * 16;
     u64 all = (u64)r * rows * D;
-    ask_for_halves(tile.hidden, hidden + all, begin, rows, lane), finish_asking();
-    ask_for_floats(tile.after, after + all, begin, rows, lane), finish_asking();
-    ask_for_halves(tile.norm1, norm1 + all, begin, rows, lane), finish_asking();
+    ask_for_halves(tile.hidden, hidden + all, begin, rows, lane), end_of_copies();
+    ask_for_floats(tile.after, after + all, begin, rows, lane), end_of_copies();
+    ask_for_halves(tile.norm1, norm1 + all, begin, rows, lane), end_of_copies();
     for (int k = threadIdx.x; k < D; k += 256) scale[k] = params[r * P + scale1 + k];
     float scale_2 = powers[2 * r], inverse_2 = powers[2 * r + 1], scale_1 = powers[2 * (R + r)], inverse_1 = powers[2 * (R + r) + 1];
 
@@ -90,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     float power_h = power_a * (scale_2 * 0x1p-18f);
     if (blockIdx.x == 0 && threadIdx.x == 0) kept[2 * R + r] = undo_a / kept[r], kept[3 * R + r] = undo_a * (inverse_2 * 0x1p18f);
     wait_for_images();
-    u32 second_at = (u32)__cvta_generic_to_shared(second), first_at = (u32)__cvta_generic_to_shared(first);
+    u32 second_at = shared_address(second), first_at = shared_address(first);
     float bias[16][2] = {}, along[16][2] = {};
 
     for (; begin - warp * 16 < rows; begin += gridDim.x * TILE) {
@@ -98,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         u32 next = begin + gridDim.x * TILE;
         bool more = next - warp * 16 < rows;
         float g[16][4] = {}, least[2], up[2], down[2];
-        wait_for_all_but_one(); // norm1
+        wait_for_copies_but_one(); // norm1
         {
             float v[16][4], largest[2];
             take_floats(v, tile.after, lane);
@@ -117,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             float h[16][4], largest[2];
             take_halves(h, tile.hidden, lane);
             if (more) ask_for_halves(tile.hidden, hidden + all, next, rows, lane);
-            finish_asking();
+            end_of_copies();
 #pragma unroll
             for (int t = 0; t < 16; t++)
 #pragma unroll
@@ -134,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 
         // The direct path is what the second product is added to.
         float x[16][4];
-        wait_for_all_but_one(); // the next tile's hidden
+        wait_for_copies_but_one(); // the next tile's hidden
         take_floats(x, tile.after, lane);
         {
             float xhat[16][4];
@@ -150,14 +142,14 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             }
         }
         if (more) ask_for_floats(tile.after, after + all, next, rows, lane);
-        finish_asking();
+        end_of_copies();
         product(x, g, up, first_at, lane);
 
         // Through the first norm.
         float undo[2] = {down[0] * inverse_1, down[1] * inverse_1};
         take_halves(g, tile.norm1, lane);
         if (more) ask_for_halves(tile.norm1, norm1 + all, next, rows, lane);
-        finish_asking();
+        end_of_copies();
         normalise_rows_backward(x, g, undo, var1 + (u64)r * rows, begin, rows, lane);
         store_pair(before + all, x, begin, rows, lane);
     }

@@ -34,8 +34,8 @@ __device__ __forceinline__ void first_layer_of(float* mix, void* norm1, float* v
     load_images(values, images + r * stride, PARTS * D * (pitch + D + FF));
     load_table(table, T + (u64)r * HEADS * 4 * n * n, n);
     const float *power_v = powers + 2 * r, *power_1 = power_v + 2 * gridDim.y, *power_2 = power_1 + 2 * gridDim.y;
-    u32 values_at = (u32)__cvta_generic_to_shared(values);
-    Block block = block_of<KEPT>(vectors, vectors + BLOCK_FLOATS, (u32)__cvta_generic_to_shared(first), (u32)__cvta_generic_to_shared(second), power_1,
+    u32 values_at = shared_address(values);
+    Block block = block_of<KEPT>(vectors, vectors + BLOCK_FLOATS, shared_address(first), shared_address(second), power_1,
                            power_2, bias1 + (u64)r * FF, bounds + (u64)r * FF, own + scale1, own + shift1, own + bias2);
     float power = FACTOR * power_v[0], inverse = power_v[1] / FACTOR;
     if (KEPT == HALVES && blockIdx.x == 0 && threadIdx.x == 0) kept[r] = block.up, kept[gridDim.y + r] = 0.f;

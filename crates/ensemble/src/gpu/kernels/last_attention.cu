@@ -110,8 +110,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, D > 64 ? 2 : 4)
     if (near) {
         u8* own = memory + group * n * D * sizeof(kept_number);
         for (int k = lane * 16; k < n * D * (int)sizeof(kept_number); k += LANES * 16)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(own + k)), "l"((const u8*)rows + k));
-        asm volatile("cp.async.wait_all;" ::: "memory");
+            copy_16_bytes(shared_address(own + k), (const u8*)rows + k);
+        wait_for_copies();
         __syncwarp();
         rows = (const kept_number*)own;
     }

@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(COMPACT_WARPS * 32, 1)
         vectors[D + k] = params[r * P + scale + k] * factor;
     }
     wait_for_images();
-    u32 queries_at = (u32)__cvta_generic_to_shared(queries), keys_at = (u32)__cvta_generic_to_shared(keys);
+    u32 queries_at = shared_address(queries), keys_at = shared_address(keys);
     for (u32 begin = blockIdx.x * COMPACT_WARPS * 16 + warp * 16; begin - warp * 16 < B; begin += gridDim.x * COMPACT_WARPS * 16) {
         u32 a[8][1][4], left[8][1][4];
         float c[16][4] = {};
@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(COMPACT_WARPS * 32, 1)
     load_images(image, images + r * stride, 4 * D * D);
     const float *own = params + r * P, *power = powers + 2 * r, *bound = bounds + (u64)r * D;
     u64 next = 2 * gridDim.y;
-    u32 at = (u32)__cvta_generic_to_shared(image);
+    u32 at = shared_address(image);
     Block block = block_of<NOTHING>(vectors, &room, at + 4 * D * D, at + 6 * D * D, power + 2 * next, power + 3 * next, bias_1 + (u64)r * FF,
                                   bound + (u64)gridDim.y * D, own + scale1, own + shift1, own + bias2);
     float up, down;

@@ -11,32 +11,6 @@
 #define TILE_PART (2 * PANEL)         // bytes of 128 rows of 128 halves
 #define TILE_BYTES (PARTS * TILE_PART)
 
-// A factor in shared memory for wgmma, swizzled by 128 bytes. `apart`: bytes from 64 of its columns to the next 64 where rows are summed over.
-__device__ __forceinline__ u64 shared_factor(u32 address, u32 apart) {
-    return (u64)(address >> 4 & 0x3fff) | (u64)(apart >> 4) << 16 | (u64)64 << 32 | (u64)1 << 62;
-}
-
-// c [64 strings, 64] += a [64 strings, 16] times b^T [64, 16].
-__device__ __forceinline__ void multiply_rows(float (*c)[4], u32 a, u32 b) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31}, %32, %33, 1, 1, 1, 0, 0;"
-        : THIRTY_TWO(c, 0)
-        : "l"(shared_factor(a, 16)), "l"(shared_factor(b, 16)));
-}
-
-// c [64, 128] += a^T [64, 16 strings] times b [16 strings, 128].
-__device__ __forceinline__ void multiply_columns(float (*c)[4], u32 a, u32 b) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-        "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, 1, 1, 1, 1, 1;"
-        : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
-        : "l"(shared_factor(a, PANEL)), "l"(shared_factor(b, PANEL)));
-}
-
 // dweights [64 strings, 64] of one head: the gradient times the values.
 __device__ __forceinline__ void weight_gradients(float (*c)[4], u32 gradient, u32 values) {
 #pragma unroll
@@ -67,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     float inverse_v = powers[2 * r + 1];
     const u32* strings = masks + (u64)(r % sets) * B;
     const float* rows = before + ((u64)r * B * n + i) * D + lane * 4;
-    u32 gradients_at = (u32)__cvta_generic_to_shared(gradients), weights_at = (u32)__cvta_generic_to_shared(weights);
-    u32 values_at = (u32)__cvta_generic_to_shared(values);
+    u32 gradients_at = shared_address(gradients), weights_at = shared_address(weights);
+    u32 values_at = shared_address(values);
     wait_for_images();
 
     // Gradients are multiplied by a power of two that suits the largest so far; when a larger one comes, sums are adapted.
@@ -140,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                     for (int part = 0; part < PARTS; part++)
                         *(u32*)(weights + part * TILE_PART + 2 * place_right(row, head * 64 + 8 * k + lane % 4 * 2)) = one[part][0];
                 }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        show_to_products();
         __syncthreads();
 
         float dp[8][4] = {};
@@ -148,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
         begin_product<8>(dp);
         settle<16>(dV);
         weight_gradients(dp, own, values_at);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        end_of_products();
         // This warpgroup's head, over all strings.
 #pragma unroll
         for (int k = 0; k < 8; k++)
@@ -156,9 +130,9 @@ extern "C" __global__ void __launch_bounds__(256, 1)
             for (int part = 0; part < PARTS; part++)
 #pragma unroll
                 for (int left = 0; left < PARTS - part; left++)
-                    multiply_columns(dV, weights_at + left * TILE_PART + team * PANEL + k * 16 * 128, gradients_at + part * TILE_PART + k * 16 * 128);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+                    multiply_columns(dV, weights_at + left * TILE_PART + team * PANEL + k * 16 * 128, gradients_at + part * TILE_PART + k * 16 * 128, PANEL);
+        end_of_products();
+        wait_for_products<1>();
         settle<8>(dp);
 #pragma unroll
         for (int head = 0; head < HEADS; head++) {

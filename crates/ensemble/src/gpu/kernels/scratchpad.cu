@@ -45,19 +45,6 @@ __device__ __forceinline__ void store_part(float* tile, const Part& x, int lane)
         for (int k = 0; k < 4; k++) ((float4*)tile)[(m * 4 + k) * 32 + lane] = make_float4(x[m][k][0], x[m][k][1], x[m][k][2], x[m][k][3]);
 }
 
-// Numbers as tensor cores read them in TF32, rounded to nearest.
-__device__ __forceinline__ u32 tf32(float x) {
-    u32 bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return bits;
-}
-
-// c [16, 8] += a [16, 8] b [8, 8] in TF32
-__device__ __forceinline__ void multiply_tf32(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // `count` parameters into shared memory, by all threads.
 __device__ __forceinline__ void stage(float* to, const float* from, int count) {
     for (int k = threadIdx.x; k < count; k += THREADS) to[k] = from[k];
@@ -160,11 +147,4 @@ __device__ __forceinline__ void norm_backward(Part& dy, const Part& xhat, const 
                 for (int e = 2 * half; e < 2 * half + 2; e++)
                     dy[m][k][e] = factor * (dy[m][k][e] - mean[m][half] / D - xhat[m][k][e] * (along[m][half] / D));
         }
-}
-
-// Two numbers as halves.
-__device__ __forceinline__ u32 halves(float low, float high) {
-    u32 both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
 }

@@ -2,12 +2,6 @@
 #define GROUPS 4 // of 16 keys that a warp has at a time
 #define KEYS (16 * GROUPS)
 
-__device__ __forceinline__ u32 transposed(u32 m) {
-    u32 out;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out) : "r"(m));
-    return out;
-}
-
 // Gradients [R, rows, D] of queries (before they were scaled), keys and values, from that of what was attended to, dattended [R, rows, D], and its
 // product with it, products [R, B, heads, n]. A warp has 64 keys at a time and goes over all queries; their gradients add up in shared memory, in a
 // fixed order: warps have different windows of queries, and change them together. dattended is scaled by a power of two, so that its largest number

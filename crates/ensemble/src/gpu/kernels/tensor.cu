@@ -12,18 +12,6 @@
 #define FULL 0xffffffffu
 #define FACTOR 1024.f // 2^10: rows and matrices are scaled so that their largest lies between this and its double
 
-__device__ __forceinline__ u32 halves(float low, float high) {
-    u32 both;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
-__device__ __forceinline__ float from_half(unsigned short half) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
-    return value;
-}
-
 // The numbers in place q of a left factor [PARTS][4]: each part is what those before it leave.
 __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float high) {
 #pragma unroll
@@ -36,7 +24,7 @@ __device__ __forceinline__ void put_left(u32 (*a)[4], int q, float low, float hi
 // The same of what a ReLU leaves of them.
 __device__ __forceinline__ void put_left_positive(u32 (*a)[4], int q, float low, float high) {
 #if PARTS == 1
-    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(a[0][q]) : "f"(high), "f"(low));
+    a[0][q] = positive_halves(low, high);
 #else
     put_left(a, q, fmaxf(low, 0.f), fmaxf(high, 0.f));
 #endif
@@ -62,65 +50,35 @@ __device__ __forceinline__ int place_right(int row, int column) {
 // `size` halves of images into shared memory; both are aligned to 16 bytes.
 __device__ __forceinline__ void load_images(unsigned short* to, const unsigned short* from, int size) {
 #pragma unroll 8
-    for (int k = threadIdx.x * 8; k < size; k += blockDim.x * 8) {
-        u32 at = (u32)__cvta_generic_to_shared(to + k);
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from + k));
-    }
+    for (int k = threadIdx.x * 8; k < size; k += blockDim.x * 8) copy_16_bytes(shared_address(to + k), from + k);
 }
 
 __device__ __forceinline__ void wait_for_images() {
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    wait_for_copies();
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // wgmma reads them by another way
+    show_to_products();
 #endif
     __syncthreads();
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Hopper: four warps together multiply 64 rows with a factor that they read once, while they go on.
-#define FOUR(c, t) "+f"(c[t][0]), "+f"(c[t][1]), "+f"(c[t][2]), "+f"(c[t][3])
-#define THIRTY_TWO(c, t) FOUR(c, t), FOUR(c, t + 1), FOUR(c, t + 2), FOUR(c, t + 3), FOUR(c, t + 4), FOUR(c, t + 5), FOUR(c, t + 6), FOUR(c, t + 7)
-
-// c [16 rows, 8 TILES] += a [16 rows, 16] times a factor.
-template <int TILES>
-__device__ __forceinline__ void multiply_add(float (*c)[4], const u32* a, u32 address) {
-    // Where it lies in units of 16 bytes; 1024 bytes from eight rows to the next; the swizzle.
-    u64 factor = (u64)(address >> 4 & 0x3fff) | (u64)1 << 16 | (u64)64 << 32 | (u64)1 << 62;
-    if constexpr (TILES == 16)
-        asm volatile(
-            "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-            "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-            "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, 1, 1, 1, 0;"
-            : THIRTY_TWO(c, 0), THIRTY_TWO(c, 8)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
-    else
-        asm volatile(
-            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-            "%26, %27, %28, %29, %30, %31}, {%32, %33, %34, %35}, %36, 1, 1, 1, 0;"
-            : THIRTY_TWO(c, 0)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(factor));
-}
-
-// Before the first step of a product, whose factors and sums are then not to be touched, and after the last. The compiler is told of the
-// sums, lest it makes them only when steps are under way.
+// Before the first step of a product, whose factors and sums are then not to be touched, and after the last.
 template <int TILES>
 __device__ __forceinline__ void settle(float (*c)[4]) {
 #pragma unroll
     for (int t = 0; t < TILES; t++)
 #pragma unroll
-        for (int k = 0; k < 4; k++) asm volatile("" : "+f"(c[t][k])::"memory");
+        for (int k = 0; k < 4; k++) settle(c[t][k]);
 }
 template <int TILES = 16>
 __device__ __forceinline__ void begin_product(float (*c)[4]) {
     settle<TILES>(c);
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    start_products();
 }
 template <int TILES = 16>
 __device__ __forceinline__ void end_product(float (*c)[4]) {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    end_of_products();
+    wait_for_products<0>();
     settle<TILES>(c);
 }
 
@@ -139,18 +97,6 @@ __device__ __forceinline__ void begin_product(float (*)[4]) {}
 template <int TILES = 16>
 __device__ __forceinline__ void end_product(float (*)[4]) {}
 
-__device__ __forceinline__ void load_four(u32* v, u32 address) {
-    asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-        : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-        : "r"(address));
-}
-
-__device__ __forceinline__ void multiply_add(float* c, const u32* a, const u32* b) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 // c [16 rows, 8 TILES] += a [16 rows, columns k .. k + 15] times those columns of a right factor, of which the rows from `first` on are read.
 template <int TILES = 16>
 __device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 matrix, int pitch, int k, int lane, int first = 0) {
@@ -160,12 +106,12 @@ __device__ __forceinline__ void product_step(float (*c)[4], u32 (*a)[4], u32 mat
         u32 b[8];
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            load_four(b, own + 2 * (part * 128 * pitch + t * 8 * 64));
-            load_four(b + 4, own + 2 * (part * 128 * pitch + (t * 8 + 16) * 64));
+            load_matrices(b, own + 2 * (part * 128 * pitch + t * 8 * 64));
+            load_matrices(b + 4, own + 2 * (part * 128 * pitch + (t * 8 + 16) * 64));
 #pragma unroll
             for (int left = 0; left < PARTS - part; left++)
 #pragma unroll
-                for (int s = 0; s < 4; s++) multiply_add(c[t + s], a[left], b + 2 * s);
+                for (int s = 0; s < 4; s++) multiply(c[t + s], a[left], b[2 * s], b[2 * s + 1]);
         }
     }
 }
@@ -252,10 +198,7 @@ __device__ __forceinline__ void store_left(unsigned short* out, u32 (*a)[PARTS][
         uint4* own = (uint4*)(out + (u64)row * D) + lane % 4;
 #pragma unroll
         for (int t = 0; t < STEPS; t += 2)
-            // With a branch in its place the compiler finds too few registers for products that run side by side (C7512).
-            asm volatile("{ .reg .pred there; setp.lt.u32 there, %0, %1; @there st.global.v4.b32 [%2], {%3, %4, %5, %6}; }" ::"r"(row), "r"(rows),
-                         "l"(own + t * 2), "r"(a[t][0][half]), "r"(a[t][0][2 + half]), "r"(a[t + 1][0][half]), "r"(a[t + 1][0][2 + half])
-                         : "memory");
+            store_if_less(row, rows, own + t * 2, make_uint4(a[t][0][half], a[t][0][2 + half], a[t + 1][0][half], a[t + 1][0][2 + half]));
     }
 }
 
@@ -270,6 +213,5 @@ __device__ __forceinline__ void compact_store(unsigned short* out, float (*v)[4]
 // Asks for a warp's 16 rows of an array [.., 128] whose rows lie `apart` floats apart, to be read later.
 __device__ __forceinline__ void ask_for_rows(const float* first, u64 apart, int lane) {
     const float* own = first + lane / 2 * apart + lane % 2 * 64;
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(own));
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(own + 32));
+    prefetch(own), prefetch(own + 32);
 }
