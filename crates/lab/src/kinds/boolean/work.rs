@@ -4,7 +4,7 @@
 use pudica_probe::LARGEST_EXACT;
 
 use super::measure::SPREAD_BATCHES;
-use super::{ModelKind, RunConfig, fast_encoder};
+use super::{CutAt, ModelKind, RunConfig, fast_encoder};
 use crate::experiment::Work;
 
 /// A backward pass costs about two forward passes.
@@ -17,7 +17,7 @@ const OVERHEAD: f64 = 1e6;
 pub(super) fn work(config: &RunConfig) -> Work {
     let pass = of_pass(config);
     let rows = (config.train.batch as f64).min(cube(config));
-    let profile = if config.measure.profile { flips(config) / rows } else { 0.0 };
+    let profile = if config.measure.profile { of_sensitivity(config) / rows } else { 0.0 };
     Work {
         steps: config.train.steps,
         step: of_step(config),
@@ -53,18 +53,29 @@ fn passes_to_measure(config: &RunConfig) -> f64 {
     let noisy = measure.batches as f64 * (measure.draws as f64 + 1.0);
     let on_set =
         if measure.set_size > 0 { (measure.set_draws as f64 + 1.0) * measure.set_size as f64 / rows } else { 0.0 };
-    let flips = flips(config) / rows;
+    let sensitivity = of_sensitivity(config) / rows;
     let spread = config.eval.batches.min(SPREAD_BATCHES) as f64;
-    let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * flips;
-    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + flips + neighbours
+    let neighbours = (config.volumes().len() * measure.volume_draws) as f64 * few_strings(config) / rows;
+    plain(config.eval.batches) + spread + plain(measure.batches) + noisy + on_set + sensitivity + neighbours
 }
 
-/// Strings on which sensitivity is measured, neighbours included.
-fn flips(config: &RunConfig) -> f64 {
-    match config.measure.sensitivity_samples as f64 {
+/// Strings that a network's sensitivity takes: all of them, or a sample and its neighbours, with what its cut takes beside.
+fn of_sensitivity(config: &RunConfig) -> f64 {
+    let measure = &config.measure;
+    let beside = match measure.cut {
+        CutAt::Median => 2.0,
+        CutAt::Half | CutAt::Zero => f64::from(measure.profile),
+    };
+    match measure.sensitivity_samples as f64 {
         0.0 => 0.0,
-        samples => cube(config).min(samples * (config.n as f64 + 1.0)),
+        _ if config.n <= LARGEST_EXACT => cube(config),
+        samples => samples * (config.n as f64 + 1.0 + beside),
     }
+}
+
+/// Strings that it takes where the whole cube is tried only if that is less: of neighbours, and at other lengths.
+fn few_strings(config: &RunConfig) -> f64 {
+    cube(config).min(config.measure.sensitivity_samples as f64 * (config.n as f64 + 1.0))
 }
 
 /// The work of measuring at other lengths.
@@ -72,7 +83,7 @@ fn of_lengths(config: &RunConfig) -> f64 {
     let at = |n: usize| {
         let at = RunConfig { n, ..config.clone() };
         let evaluated = cube(&at).min(at.train.batch as f64 * at.eval.batches as f64);
-        multiply_adds(&at, evaluated + flips(&at))
+        multiply_adds(&at, evaluated + few_strings(&at))
     };
     config.eval_lengths().unwrap_or_default().into_iter().map(at).sum()
 }
@@ -153,6 +164,13 @@ mod tests {
         assert_eq!(work(&large).until(large.train.steps), 2.0 * work(&small).until(small.train.steps));
         large.measure.draws += 10;
         assert!(work(&large).measure > work(&small).measure);
+        // Up to 20 bits every string is tried, however few are asked for beyond.
+        let at = |n, samples| {
+            let mut config = RunConfig { n, ..RunConfig::default() };
+            config.measure.sensitivity_samples = samples;
+            of_sensitivity(&config)
+        };
+        assert_eq!([at(20, 0), at(20, 1), at(20, 256), at(21, 256)], [0.0, 1048576.0, 1048576.0, 256.0 * 22.0]);
         // n = 10 has 1,024 strings: one batch holds them all, however many are asked for.
         let few = work(&large).measure;
         large.eval.batches *= 10;
