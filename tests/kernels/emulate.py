@@ -3,6 +3,9 @@
     emulate.py                   compares the scratchpad's kernels with loops in f64
     emulate.py --engine [TEST]   runs tests of the engine that launches kernels, on an emulated CUDA: of crates/ensemble/tests/TEST.rs, else all of
                                  gpu_scratchpad and gpu. They leave out what is long: see PUDICA_LONGEST and PUDICA_STRINGS there
+
+The emulated GPU is a Hopper; with PUDICA_EMULATED=80 in the environment it has compute capability 8.0. After --engine the program itself runs on it, too:
+    LD_LIBRARY_PATH=target/emulated pudica run hahn/length-scaling --device cuda --dtype tf32 n=8 seed=0 train.batch=8 train.steps=20
 """
 import os
 import pathlib

@@ -471,9 +471,12 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
         shape(45, 4, 2, 2, 140),
     ];
     for case in cases {
-        let mut found = gpu(case.shape.clone(), case.members(start), precision).unwrap();
+        // Of all targets there are networks in the tests above; an emulated GPU has three here.
+        let members =
+            || case.members(start).into_iter().take(if most_strings().is_some() { 3 } else { usize::MAX }).collect();
+        let mut found = gpu(case.shape.clone(), members(), precision).unwrap();
         let exact = if precision == Precision::F64 { Precision::F64 } else { Precision::F32 };
-        let mut expected = reference(case.shape.clone(), case.members(start), exact).unwrap();
+        let mut expected = reference(case.shape.clone(), members(), exact).unwrap();
         let strings = Strings::Fresh { rows: at_most(70), purpose: "evaluate", index: 3 };
         let (a, b) = (found.predict(strings).unwrap(), expected.predict(strings).unwrap());
         for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
