@@ -46,10 +46,10 @@ def main():
               (32, 2, 32, 1, "float", 1), (32, 2, 32, 0, "float", 1)]  # the last two are the scratchpad's
     failed = 0
     for d, heads, ff, concat, number, parts in shapes:
-        on_tensor_cores = parts > 0 and d == 128 and ff == 128
         is_scratchpad = (d, heads, ff) == (32, 2, 32)
-        # Hopper has products of its own.
-        for architecture in ("80", "90a") if on_tensor_cores or is_scratchpad else ("90",):
+        # Hopper has products of its own; 7.5 is the least that NVRTC compiles for, without kernels on tensor cores.
+        for architecture in ("80", "90a") if is_scratchpad else ("75", "80", "90a") if parts > 0 and d == 128 and ff == 128 else ("75", "90"):
+            on_tensor_cores = parts > 0 and d == 128 and ff == 128 and architecture != "75"
             options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", f"-DD={d}", f"-DHEADS={heads}", f"-DFF={ff}",
                        f"-DCONCAT={concat}", f"-DNUMBER={number}"] + ([f"-DPARTS={parts}"] if parts else [])
             asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])

@@ -4,7 +4,7 @@
     emulate.py --engine [TEST]   runs tests of the engine that launches kernels, on an emulated CUDA: of crates/ensemble/tests/TEST.rs, else all of
                                  gpu_scratchpad and gpu. They leave out what is long: see PUDICA_LONGEST and PUDICA_STRINGS there
 
-The emulated GPU is a Hopper; with PUDICA_EMULATED=80 in the environment it has compute capability 8.0. After --engine the program itself runs on it, too:
+The emulated GPU is a Hopper; with PUDICA_EMULATED=86 in the environment it has compute capability 8.6, and so on. After --engine the program itself runs on it, too:
     LD_LIBRARY_PATH=target/emulated pudica run hahn/length-scaling --device cuda --dtype tf32 n=8 seed=0 train.batch=8 train.steps=20
 """
 import os

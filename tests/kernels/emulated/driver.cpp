@@ -1,7 +1,7 @@
 // As much of CUDA's driver, NVRTC and cuBLAS as the GPU engine asks for, on a processor: memory is memory, kernels are compiled by translate.py, work is done
 // when it is asked for, and a graph is a list of work. What the engine does not use is not here.
 //
-// The GPU is a Hopper; with PUDICA_EMULATED=80 in the environment it has compute capability 8.0.
+// The GPU has the compute capability that PUDICA_EMULATED in the environment says, as in 86; without it, it is a Hopper.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -31,9 +31,20 @@ Result ask_for(Work work) {
     return 0;
 }
 
-bool is_hopper() {
+// As in 86 for 8.6.
+int capability() {
     const char* asked = getenv("PUDICA_EMULATED");
-    return !asked || std::string(asked) != "80";
+    return asked ? atoi(asked) : 90;
+}
+
+// KiB of shared memory that a block may ask for.
+int most_shared() {
+    switch (capability()) {
+        case 75: return 64;
+        case 80: case 87: return 163;
+        case 90: case 100: return 227;
+        default: return 99;
+    }
 }
 }  // namespace
 
@@ -42,9 +53,13 @@ API cuDeviceGet(int* device, int) { return *device = 0; }
 API cuDeviceGetCount(int* count) { *count = 1; return 0; }
 API cuDeviceGetName(char* name, int length, int) { snprintf(name, length, "emulated"); return 0; }
 API cuDeviceGetAttribute(int* value, int attribute, int) {
-    // Multiprocessors; compute capability; the shared memory that a block may ask for.
-    *value = attribute == 16 ? 4 : attribute == 75 ? (is_hopper() ? 9 : 8) : attribute == 97 ? (is_hopper() ? 227 : 163) << 10 : 0;
-    return 0;
+    switch (attribute) {
+        case 16: return *value = 4, 0;  // multiprocessors
+        case 75: return *value = capability() / 10, 0;
+        case 76: return *value = capability() % 10, 0;
+        case 97: return *value = most_shared() << 10, 0;
+        default: return *value = 0;
+    }
 }
 API cuDevicePrimaryCtxRetain(void** context, int) { static int only; *context = &only; return 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }

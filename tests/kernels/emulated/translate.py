@@ -21,8 +21,9 @@ def translated(source):
 
 def definitions(options):
     """What is defined for the compiler: the shape, and the architecture."""
-    architecture = {"--gpu-architecture=sm_90a": ["-D__CUDA_ARCH__=900", "-D__CUDA_ARCH_FEAT_SM90_ALL"], "--gpu-architecture=sm_80": ["-D__CUDA_ARCH__=800"]}
-    return [word for one in options for word in ([one] if one.startswith("-D") else architecture.get(one, []))]
+    number, own = re.search(r"--gpu-architecture=sm_(\d+)(a?)", " ".join(options)).groups()
+    architecture = [f"-D__CUDA_ARCH__={number}0"] + ([f"-D__CUDA_ARCH_FEAT_SM{number}_ALL"] if own else [])
+    return [one for one in options if one.startswith("-D")] + architecture
 
 
 def main():

@@ -120,9 +120,10 @@ fn context() -> Result<Arc<CudaContext>, EnsembleError> {
     }
     let context = CudaContext::new(0).map_err(|e| unusable(format!("no usable GPU ({e}); use --device cpu")))?;
     let (major, minor) = context.compute_capability().map_err(failed)?;
-    if major < 7 {
+    // CUDA 13 compiles for no older one.
+    if (major, minor) < (7, 5) {
         return Err(unusable(format!(
-            "the GPU has compute capability {major}.{minor}, and 7.0 is the least; use --device cpu"
+            "the GPU has compute capability {major}.{minor}, and 7.5 is the least; use --device cpu"
         )));
     }
     Ok(context)
