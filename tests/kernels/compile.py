@@ -47,9 +47,10 @@ def main():
     failed = 0
     for d, heads, ff, concat, number, parts in shapes:
         is_scratchpad = (d, heads, ff) == (32, 2, 32)
+        is_wide = parts > 0 and d == 128 and ff == 128
         # Hopper has products of its own; 7.5 is the least that NVRTC compiles for, without kernels on tensor cores.
-        for architecture in ("80", "90a") if is_scratchpad else ("75", "80", "90a") if parts > 0 and d == 128 and ff == 128 else ("75", "90"):
-            on_tensor_cores = parts > 0 and d == 128 and ff == 128 and architecture != "75"
+        for architecture in ("80", "90a") if is_scratchpad else ("75", "80", "90a") if is_wide else ("75", "90"):
+            on_tensor_cores = is_wide and architecture != "75"
             options = [f"--gpu-architecture=sm_{architecture}", "--std=c++17", f"-DD={d}", f"-DHEADS={heads}", f"-DFF={ff}",
                        f"-DCONCAT={concat}", f"-DNUMBER={number}"] + ([f"-DPARTS={parts}"] if parts else [])
             asked = plain + (narrow if d * heads <= 16 else []) + (tensor if on_tensor_cores else [])

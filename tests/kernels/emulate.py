@@ -49,7 +49,7 @@ def engine(folder, tests):
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for test in tests]
     for test, process in zip(tests, started):
         print(f"{test}:", process.communicate()[0].strip(), sep="\n")
-    return max(process.returncode for process in started)
+    return int(any(process.returncode for process in started))
 
 
 def main():

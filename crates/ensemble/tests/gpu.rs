@@ -495,9 +495,11 @@ fn tensor_cores_agree_to(precision: Precision, start: Start, [outputs, factors, 
             let size = norm(&mut b.first_moment.iter().map(|g| f64::from(*g)));
             let off = norm(&mut a.first_moment.iter().zip(&b.first_moment).map(|(a, b)| f64::from(a - b)));
             eprintln!("{}, replica {replica}: gradient off by {:.2e}", case.name(), off / size);
-            // Of PARITY on that many bits they almost cancel, while the same kernels in f32 are within 1e-5: seen 1.05e-2 at n = 31, and
-            // on 16 strings of 32 bits 1.5e-2.
-            let cancels = precision == Precision::Tf32 && case.shape.encoder.n > 30;
+            // Of PARITY at n = 31 they almost cancel: seen 1.05e-2 in TF32, while the same kernels in f32 are within 1e-5. On the few strings
+            // that an emulated GPU has they do at n = 32, too: seen 1.5e-2.
+            let n = case.shape.encoder.n;
+            let parity = replica == 0 && (n == 31 || n == 32 && most_strings().is_some());
+            let cancels = precision == Precision::Tf32 && parity;
             let limit = if cancels { 2.0 * gradients } else { gradients };
             assert!(off < limit * size, "{}, replica {replica}: gradient off by {off} of {size}", case.name());
         }

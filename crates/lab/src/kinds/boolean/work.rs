@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(work(&large).until(large.train.steps), 2.0 * work(&small).until(small.train.steps));
         large.measure.draws += 10;
         assert!(work(&large).measure > work(&small).measure);
-        // Up to 20 bits every string is tried, however few are asked for beyond.
+        // Up to 20 bits every string is tried, whatever the size of a sample would be.
         let at = |n, samples| {
             let mut config = RunConfig { n, ..RunConfig::default() };
             config.measure.sensitivity_samples = samples;
