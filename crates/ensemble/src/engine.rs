@@ -1,7 +1,7 @@
 //! What an ensemble can do, whatever it computes on.
 
 use pudica_data::{Bits, Task};
-use pudica_nn::{AdamWConfig, EncoderConfig, TrainingState};
+use pudica_nn::{AdamWConfig, EncoderConfig, TrainingState, Weights};
 
 use crate::EnsembleError;
 
@@ -115,6 +115,11 @@ pub trait Engine: Send {
 
     /// Everything needed to continue a replica.
     fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError>;
+
+    /// Its weights alone, where they are asked for often: moments are twice as much to fetch.
+    fn weights(&self, replica: usize) -> Result<Weights, EnsembleError> {
+        Ok(self.state(replica)?.weights)
+    }
 
     /// The outputs `[replica][row]`.
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError>;

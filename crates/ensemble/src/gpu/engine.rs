@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pudica_nn::{Architecture, EncoderDecoderConfig, TrainingState};
+use pudica_nn::{Architecture, EncoderDecoderConfig, TrainingState, Weights};
 
 use super::cuda::{Cuda, Recording, free_memory, unusable};
 use super::encoders::{self, Encoders};
@@ -162,6 +162,10 @@ impl<N: Networks> Engine for Gpu<N> {
 
     fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError> {
         self.trained.state(&*lock(&self.cuda)?, replica, &self.members[replica].state, self.steps)
+    }
+
+    fn weights(&self, replica: usize) -> Result<Weights, EnsembleError> {
+        self.trained.weights(&*lock(&self.cuda)?, replica, &self.members[replica].state)
     }
 
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {

@@ -1,6 +1,6 @@
 //! The weights of all replicas, and what the optimiser keeps of each.
 
-use pudica_nn::TrainingState;
+use pudica_nn::{TrainingState, Weights};
 
 use super::cuda::{Cuda, Grid, Memory};
 use super::forward::{int, long, pointer};
@@ -94,12 +94,26 @@ impl Trained {
         before: &TrainingState,
         step: u64,
     ) -> Result<TrainingState, EnsembleError> {
-        let own = |memory: &Memory<f32>| cuda.read(memory, replica * self.total, self.count);
         Ok(TrainingState {
-            weights: before.weights.with_data(own(&self.parameters)?)?,
-            first_moment: own(&self.moments[0])?,
-            second_moment: own(&self.moments[1])?,
+            weights: self.weights(cuda, replica, before)?,
+            first_moment: self.of(cuda, replica, &self.moments[0])?,
+            second_moment: self.of(cuda, replica, &self.moments[1])?,
             step,
         })
+    }
+
+    /// A replica's weights, which had the layout of `before`.
+    pub(super) fn weights(
+        &self,
+        cuda: &Cuda,
+        replica: usize,
+        before: &TrainingState,
+    ) -> Result<Weights, EnsembleError> {
+        Ok(before.weights.with_data(self.of(cuda, replica, &self.parameters)?)?)
+    }
+
+    /// What of [R, total] is a replica's.
+    fn of(&self, cuda: &Cuda, replica: usize, all: &Memory<f32>) -> Result<Vec<f32>, EnsembleError> {
+        cuda.read(all, replica * self.total, self.count)
     }
 }

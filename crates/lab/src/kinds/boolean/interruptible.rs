@@ -2,7 +2,7 @@
 
 use pudica_data::Bits;
 use pudica_ensemble::{Engine, EnsembleError, Noise, NoisyResponse, NormSummary, Strings};
-use pudica_nn::{NnError, TrainingState};
+use pudica_nn::{NnError, TrainingState, Weights};
 use pudica_probe::ProbeError;
 
 use crate::error::{Error, Result};
@@ -68,6 +68,10 @@ impl Engine for Interruptible<'_> {
 
     fn state(&self, replica: usize) -> Result<TrainingState, EnsembleError> {
         self.engine.state(replica)
+    }
+
+    fn weights(&self, replica: usize) -> Result<Weights, EnsembleError> {
+        self.engine.weights(replica)
     }
 
     fn predict(&mut self, strings: Strings) -> Result<Vec<Vec<f32>>, EnsembleError> {

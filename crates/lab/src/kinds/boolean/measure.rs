@@ -57,7 +57,7 @@ pub(super) fn track(training: &mut BooleanTraining, progress: &Progress) -> Resu
             if let Some(blowups) = blowups.get(replica) {
                 line.value("blowup", blowups.code.total.product_of_max.mean);
             }
-            line.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
+            line.value("param_norm", parameter_norm(&engine.weights(replica)?));
             if let Some(profile) = profiles.get(replica) {
                 profile.measures(&runs[replica], &mut line);
                 line.0.extend(profile.by_degree());
@@ -84,7 +84,7 @@ pub(super) fn after_training(training: &mut BooleanTraining, progress: &Progress
             blowups(config, engine, &mut all)?;
         }
         for (replica, results) in all.iter_mut().enumerate() {
-            results.measures.value("param_norm", parameter_norm(&engine.state(replica)?.weights));
+            results.measures.value("param_norm", parameter_norm(&engine.weights(replica)?));
         }
         for ((results, profile), run) in all.iter_mut().zip(profiles(runs, engine)?).zip(runs) {
             profile.measures(run, &mut results.measures);
@@ -357,7 +357,7 @@ fn decode(runs: &[NetworkRun], engine: &mut dyn Engine, progress: &Progress) -> 
     let outputs = match engine.decode(Strings::Each(&strings))? {
         Some(outputs) => outputs,
         None => {
-            let one = |(replica, strings)| decode_on_cpu(config, engine.state(replica)?.weights, strings, progress);
+            let one = |(replica, strings)| decode_on_cpu(config, engine.weights(replica)?, strings, progress);
             strings.iter().enumerate().map(one).collect::<Result<_, _>>()?
         }
     };

@@ -142,7 +142,7 @@ impl Training for BooleanTraining {
     }
 
     fn weights(&self, run: usize) -> Result<Option<Vec<u8>>> {
-        Ok(Some(self.engine.state(run)?.weights.to_bytes()?))
+        Ok(Some(self.engine.weights(run)?.to_bytes()?))
     }
 
     fn pass(&mut self) -> Result<f64> {

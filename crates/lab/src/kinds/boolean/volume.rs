@@ -66,7 +66,7 @@ fn around(training: &BooleanTraining, replica: usize, written: &str, progress: &
     let run = &training.runs[replica];
     let (config, draws) = (&run.config, run.config.measure.volume_draws as u64);
     let rho: f64 = written.parse().unwrap_or(f64::NAN); // checked before the run began
-    let weights = training.engine.state(replica)?.weights;
+    let weights = training.engine.weights(replica)?;
     let settings = few_strings(config);
     let per_string = work::of_pass(config) / config.train.batch as f64;
     let mut found = Vec::with_capacity(config.measure.volume_draws);
