@@ -170,23 +170,27 @@ fn linear_ticks(low: f64, high: f64, wanted: f64) -> Vec<(f64, String)> {
     let step = step.unwrap_or(10.0 * power);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    (first..=last).map(|i| i as f64 * step).map(|value| (value, number(value, step))).collect()
+    let largest = first.unsigned_abs().max(last.unsigned_abs()) as f64 * step;
+    let with_powers = largest >= 1e6 || largest < 0.01 && step < 1e-4;
+    (first..=last).map(|i| i as f64 * step).map(|value| (value, number(value, step, with_powers))).collect()
 }
 
-/// A number with as many decimals as its neighbours need.
-fn number(value: f64, step: f64) -> String {
+/// A number with as many decimals as its neighbours need, or all of an axis with powers of ten.
+fn number(value: f64, step: f64, with_powers: bool) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    if value.abs() >= 1e5 || step < 1e-4 {
-        let exponent = value.abs().log10().floor();
-        let digits = value / 10f64.powf(exponent);
-        let digits = format!("{digits:.1}");
-        let digits = digits.trim_end_matches(".0");
+    if with_powers {
+        let exponent = (value.abs() * (1.0 + 1e-9)).log10().floor();
+        // Steps are 1, 2, 2.5 or 5 times a power of ten.
+        let decimals = (exponent - step.log10().floor()) as usize + 1;
+        let digits = format!("{:.decimals$}", value / 10f64.powf(exponent));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
         return format!("{digits}·10^{{{exponent}}}").replace('-', "−");
     }
-    let scaled = |decimals: i32| (step * 10f64.powi(decimals) - (step * 10f64.powi(decimals)).round()).abs() < 1e-6;
-    let decimals = (0..6).find(|decimals| scaled(*decimals)).unwrap_or(6) as usize;
+    let is_whole = |of: f64| of > 0.5 && (of - of.round()).abs() < 1e-6;
+    let scaled = |decimals: i32| is_whole(step * 10f64.powi(decimals));
+    let decimals = (0..9).find(|decimals| scaled(*decimals)).unwrap_or(9) as usize;
     let text = format!("{value:.decimals$}").replace('-', "−");
     if decimals == 0 && value.abs() >= 1e4 { thousands(&text) } else { text }
 }
@@ -273,6 +277,15 @@ mod tests {
         assert_eq!(texts(linear_ticks(4.0, 30.0, 6.0)), ["5", "10", "15", "20", "25", "30"]);
         assert_eq!(texts(linear_ticks(-0.02, 1.02, 5.0)), ["0", "0.25", "0.50", "0.75", "1.00"]);
         assert_eq!(texts(linear_ticks(-5000.0, 15000.0, 4.0)), ["−5000", "0", "5000", "10,000", "15,000"]);
+        assert_eq!(texts(linear_ticks(0.0, 125e3, 5.0)), ["0", "25,000", "50,000", "75,000", "100,000", "125,000"]);
+        assert_eq!(texts(linear_ticks(0.0, 1e6, 4.0)), ["0", "2.5·10^{5}", "5·10^{5}", "7.5·10^{5}", "1·10^{6}"]);
+        assert_eq!(
+            texts(linear_ticks(1e6, 1.1e6, 4.0)),
+            ["1·10^{6}", "1.025·10^{6}", "1.05·10^{6}", "1.075·10^{6}", "1.1·10^{6}"]
+        );
+        assert_eq!(texts(linear_ticks(0.86385, 0.86395, 2.0)), ["0.86385", "0.86390", "0.86395"]);
+        assert_eq!(texts(linear_ticks(0.5, 0.5 + 4e-7, 2.0)), ["0.5000000", "0.5000002", "0.5000004"]);
+        assert_eq!(texts(linear_ticks(0.0, 3e-5, 3.0)), ["0", "1·10^{−5}", "2·10^{−5}", "3·10^{−5}"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const WIDTH: f64 = 780.0;
 const HEIGHTS: [f64; 4] = [330.0, 235.0, 190.0, 160.0];
 /// Room around a panel's frame; above and below, less where a whole row has no titles or labels.
 const LEFT: f64 = 62.0;
-pub(super) const RIGHT: f64 = 14.0;
+pub(super) const RIGHT: f64 = 22.0; // half of "100,000" at the end of an axis
 pub(super) const TOP: f64 = 28.0;
 pub(super) const TOP_UNTITLED: f64 = 8.0;
 pub(super) const BOTTOM: f64 = 48.0;
