@@ -1,7 +1,7 @@
 """Runs the GPU's kernels on the processor, a fiber for each thread. Needs a C++ compiler, no GPU.
 
     emulate.py                   compares the scratchpad's kernels with loops in f64
-    emulate.py --engine [TEST]   runs tests of the engine that launches kernels, on an emulated CUDA: of crates/ensemble/tests/TEST.rs, else all of
+    emulate.py --engine [TEST]   runs tests of the engine that launches kernels, on an emulated CUDA: of the test TEST of crates/ensemble, else all of
                                  gpu_scratchpad and gpu. They leave out what is long: see PUDICA_LONGEST and PUDICA_STRINGS there
 
 The emulated GPU is a Hopper; with PUDICA_EMULATED=86 in the environment it has compute capability 8.6, and so on. After --engine the program itself runs on it, too:
@@ -44,11 +44,13 @@ def engine(folder, tests):
     environment = {"PUDICA_LONGEST": "5", "PUDICA_STRINGS": "8"} | os.environ | {"LD_LIBRARY_PATH": path}
     command = ["cargo", "test", "--workspace"]
     subprocess.run([*command, *(word for test in tests for word in ("--test", test)), "--no-run"], cwd=ROOT, check=True)
+    # The file, which of its tests, and what else is in the environment. With two lanes, those in which there are two.
+    runs = [(test, "", {}) for test in tests] + [("gpu", "tensor_cores", {"PUDICA_TWO_LANES": "1"})] * ("gpu" in tests)
     # Side by side, each on one core.
-    started = [subprocess.Popen([*command, "--quiet", "--test", test, "--", "--test-threads", "1"], cwd=ROOT, env=environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for test in tests]
-    for test, process in zip(tests, started):
-        print(f"{test}:", process.communicate()[0].strip(), sep="\n")
+    started = [subprocess.Popen([*command, "--quiet", "--test", test, "--", "--test-threads", "1", only], cwd=ROOT, env=environment | more, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for test, only, more in runs]
+    for (test, only, more), process in zip(runs, started):
+        print(f"{test} {only} {more or ''}".strip() + ":", process.communicate()[0].strip(), sep="\n")
     return int(any(process.returncode for process in started))
 
 

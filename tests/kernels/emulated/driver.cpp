@@ -1,5 +1,6 @@
 // As much of CUDA's driver, NVRTC and cuBLAS as the GPU engine asks for, on a processor: memory is memory, kernels are compiled by translate.py, work is done
-// when it is asked for, and a graph is a list of work. What the engine does not use is not here.
+// when it is asked for, and a graph is a list of work. What is asked for on a stream that has left another one waits, as late as it may be, until a stream waits
+// for it: a wait that is missing shows. What the engine does not use is not here.
 //
 // The GPU has the compute capability that PUDICA_EMULATED in the environment says, as in 86; without it, it is a Hopper.
 #include <dlfcn.h>
@@ -24,11 +25,23 @@ typedef std::function<void()> Work;
 std::recursive_mutex one_at_a_time;
 std::vector<Work>* recording = nullptr;
 
-Result ask_for(Work work) {
-    std::lock_guard<std::recursive_mutex> guard(one_at_a_time);
+struct Stream {
+    bool late = false;  // whether it has left another one
+    std::vector<Work> waiting;
+};
+std::vector<Stream*> streams;
+
+Result do_or_record(Work work) {
     if (recording) recording->push_back(std::move(work));
     else work();
     return 0;
+}
+
+Result ask_for(void* stream, Work work) {
+    std::lock_guard<std::recursive_mutex> guard(one_at_a_time);
+    Stream* own = (Stream*)stream;
+    if (own && own->late) return own->waiting.push_back(std::move(work)), 0;
+    return do_or_record(std::move(work));
 }
 
 // As in 86 for 8.6.
@@ -67,12 +80,26 @@ API cuCtxSetCurrent(void*) { return 0; }
 API cuCtxGetCurrent(void** context) { return cuDevicePrimaryCtxRetain(context, 0); }
 API cuCtxSynchronize() { return 0; }
 API cuMemGetInfo_v2(size_t* free, size_t* total) { *free = *total = (size_t)4 << 30; return 0; }
-API cuStreamCreate(void** stream, unsigned) { static int only; *stream = &only; return 0; }
+API cuStreamCreate(void** stream, unsigned) {
+    std::lock_guard<std::recursive_mutex> guard(one_at_a_time);
+    *stream = new Stream;
+    streams.push_back((Stream*)*stream);
+    return 0;
+}
 API cuStreamDestroy_v2(void*) { return 0; }
 API cuStreamSynchronize(void*) { return 0; }
-API cuStreamWaitEvent(void*, void*, unsigned) { return 0; }
-API cuEventCreate(void** event, unsigned) { static int only; *event = &only; return 0; }
-API cuEventRecord(void*, void*) { return 0; }
+// An event is the stream it was recorded on.
+API cuStreamWaitEvent(void* stream, void* event, unsigned) {
+    std::lock_guard<std::recursive_mutex> guard(one_at_a_time);
+    Stream *own = (Stream*)stream, *other = *(Stream**)event;
+    if (!other || other == own) return 0;
+    if (!other->late) own->late = true;
+    for (Work& work : other->waiting) do_or_record(std::move(work));
+    other->waiting.clear();
+    return 0;
+}
+API cuEventCreate(void** event, unsigned) { *event = new Stream*(nullptr); return 0; }
+API cuEventRecord(void* event, void* stream) { *(Stream**)event = (Stream*)stream; return 0; }
 API cuEventDestroy_v2(void*) { return 0; }
 API cuMemAlloc_v2(void** memory, size_t bytes) { *memory = aligned_alloc(256, (bytes + 255) / 256 * 256); return 0; }
 API cuMemFree_v2(void* memory) { free(memory); return 0; }
@@ -80,8 +107,8 @@ API cuMemAllocAsync(void** memory, size_t bytes, void*) { return cuMemAlloc_v2(m
 API cuMemFreeAsync(void* memory, void*) { return cuMemFree_v2(memory); }
 API cuMemcpyHtoDAsync_v2(void* to, const void* from, size_t bytes, void*) { memcpy(to, from, bytes); return 0; }
 API cuMemcpyDtoHAsync_v2(void* to, const void* from, size_t bytes, void*) { memcpy(to, from, bytes); return 0; }
-API cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void*) { return ask_for([=] { memcpy(to, from, bytes); }); }
-API cuMemsetD8Async(void* memory, unsigned char value, size_t bytes, void*) { return ask_for([=] { memset(memory, value, bytes); }); }
+API cuMemcpyDtoDAsync_v2(void* to, const void* from, size_t bytes, void* stream) { return ask_for(stream, [=] { memcpy(to, from, bytes); }); }
+API cuMemsetD8Async(void* memory, unsigned char value, size_t bytes, void* stream) { return ask_for(stream, [=] { memset(memory, value, bytes); }); }
 
 // A module is a library that translate.py made.
 API cuModuleLoadData(void** module, const void* image) {
@@ -100,13 +127,13 @@ API cuFuncSetAttribute(void* function, int attribute, int value) {
     if (attribute == 8) asked[function] = value;
     return 0;
 }
-API cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned shared, void*, void** arguments, void**) {
+API cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned shared, void* stream, void** arguments, void**) {
     const Kernel* kernel = (const Kernel*)function;
     if (!x || !y || !z || !threads || threads > 1024 || y > 65535 || z > 65535) return 1;
     if (shared > sizeof dynamic_memory || shared > (asked.count(function) ? asked[function] : 48u << 10)) return 1;
     std::vector<std::vector<char>> values;
     for (size_t k = 0; k < kernel->sizes.size(); k++) values.emplace_back((char*)arguments[k], (char*)arguments[k] + kernel->sizes[k]);
-    return ask_for([=]() mutable {
+    return ask_for(stream, [=]() mutable {
         std::vector<void*> places;
         for (auto& value : values) places.push_back(value.data());
         launch({x, y, z}, threads, [&] { kernel->call(places.data()); });
@@ -114,7 +141,13 @@ API cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
 }
 
 API cuStreamBeginCapture_v2(void*, int) { recording = new std::vector<Work>; return 0; }
-API cuStreamEndCapture(void*, void** graph) { *graph = recording; recording = nullptr; return 0; }
+API cuStreamEndCapture(void*, void** graph) {
+    *graph = recording;
+    recording = nullptr;
+    for (Stream* stream : streams)
+        if (stream->waiting.size()) return 904;  // as CUDA refuses a recording that not all of its work has come back to
+    return 0;
+}
 API cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) { *executable = graph; return 0; }
 API cuGraphLaunch(void* executable, void*) {
     for (Work& work : *(std::vector<Work>*)executable) work();
@@ -178,16 +211,17 @@ std::vector<double> read(const void* numbers, int kind, size_t start, int rows, 
     return all;
 }
 }  // namespace
-API cublasCreate_v2(void** handle) { static int only; *handle = &only; return 0; }
+// A handle is its stream.
+API cublasCreate_v2(void** handle) { *handle = new void*(nullptr); return 0; }
 API cublasDestroy_v2(void*) { return 0; }
-API cublasSetStream_v2(void*, void*) { return 0; }
+API cublasSetStream_v2(void* handle, void* stream) { *(void**)handle = stream; return 0; }
 API cublasSetWorkspace_v2(void*, void*, size_t) { return 0; }
-API cublasGemmStridedBatchedEx(void*, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* A, int kind_a, int line_a, long long apart_a,
+API cublasGemmStridedBatchedEx(void* handle, int turn_a, int turn_b, int m, int n, int k, const void* alpha, const void* A, int kind_a, int line_a, long long apart_a,
                                const void* B, int kind_b, int line_b, long long apart_b, const void* beta, void* C, int kind_c, int line_c, long long apart_c,
                                int batch, int compute, int) {
     int factors = kind_c == DOUBLE ? DOUBLE : SINGLE;
     double by = number_at(alpha, factors, 0, false), keep = number_at(beta, factors, 0, false);
-    return ask_for([=] {
+    return ask_for(*(void**)handle, [=] {
         for (int one = 0; one < batch; one++) {
             auto a = read(A, kind_a, one * apart_a, m, k, line_a, turn_a, compute == IN_TF32), b = read(B, kind_b, one * apart_b, k, n, line_b, turn_b, compute == IN_TF32);
             std::vector<double> row(n);

@@ -4,7 +4,7 @@ mod attention;
 mod halves;
 
 use super::buffers::{Activations, Gradients};
-use super::cuda::{Grid, Matrix, THREADS};
+use super::cuda::{Grid, Matrix, THREADS, two_lanes_are_asked_for};
 use super::forward::{Extent, Inputs, Net, int, long, pointer, tile_blocks};
 use super::shape::{Dims, LayerPlaces};
 use crate::EnsembleError;
@@ -36,11 +36,34 @@ impl Net<'_> {
                 _ => self.last_backward(inputs, a, g, layer)?,
             }
         }
-        Ok(())
+        self.cuda.meet()
     }
 
-    /// Floats needed for sums over parts, the most that any of them takes.
-    pub(super) fn parts(dims: &Dims, r: usize, b: usize) -> usize {
+    /// Lets gradients of parameters be computed beside those of activations, which all that follows waits for: where networks are the paper's and
+    /// nothing that `work` reads is written before `last_backward` meets it. Elsewhere in turn.
+    fn beside(&self, work: impl FnOnce() -> Result<(), EnsembleError>) -> Result<(), EnsembleError> {
+        if self.has_two_lanes() { self.cuda.beside(work) } else { work() }
+    }
+
+    /// Whether gradients of parameters are computed beside those of activations.
+    fn has_two_lanes(&self) -> bool {
+        let by_kernels = self.block_memory().is_some() && self.mixing_memory().is_some();
+        self.cuda.has_two_lanes() && self.dims.layers == 2 && by_kernels
+    }
+
+    /// Bytes of shared memory of a block of `feed_forward_backward`; nothing where feed-forward blocks go back otherwise.
+    fn block_memory(&self) -> Option<u32> {
+        let Dims { d, ff, .. } = *self.dims;
+        self.cuda.tensor_memory(2 * ff * d, d + 16 * d)
+    }
+
+    /// Room for sums over parts, of which work beside other work has its own.
+    fn parts_of(&self, g: &Gradients) -> u64 {
+        if self.cuda.is_beside() { g.parts_beside.at() } else { g.parts.at() }
+    }
+
+    /// Floats needed for sums over parts, the most that any of them takes: in turn, and beside other work.
+    pub(super) fn parts(dims: &Dims, r: usize, b: usize) -> [usize; 2] {
         let Dims { n, d, heads, ff, .. } = *dims;
         let m = dims.positions(0);
         let rows = b * m;
@@ -54,7 +77,8 @@ impl Net<'_> {
         let columns = sums(rows, ff.max(3 * d)).max(sums(b, ff.max(3 * d + 1))).max(sums(2 * n, 3 * d));
         let products = r * splits(r, rows).max(splits(r, b)) * (dims.mixed() * d).max(3 * d * d).max(ff * d);
         let mixing = if dims.is_tiled() { r * n * d * d } else { 0 };
-        [attention, tokens, columns, products, mixing].into_iter().max().unwrap_or(0)
+        let beside = tokens.max(columns).max(products);
+        [attention.max(mixing).max(beside), if two_lanes_are_asked_for() { beside } else { 0 }]
     }
 
     fn head_backward(&self, inputs: &Inputs, a: &Activations, g: &Gradients) -> Result<(), EnsembleError> {
@@ -77,22 +101,24 @@ impl Net<'_> {
                 int(b),
             ],
         )?;
-        self.column_sums(g, (g.by_string.at(), 0), (b, d + 1), (g.sums.at(), d + 1), r)?;
-        self.cuda.launch(
-            "head_gradients",
-            self.elements(d, r, 0.0),
-            &[
-                pointer(g.parameters.at()),
-                pointer(g.sums.at()),
-                pointer(inputs.parameters),
-                long(total),
-                long(self.places.head),
-                long(self.places.head_bias),
-                long(scale2),
-                long(shift2),
-            ],
-        )?;
-        self.column_sums(g, (g.layers[top].after.at(), 0), (b, d), self.place(g, bias2), r)
+        self.beside(|| {
+            self.column_sums(g, (g.by_string.at(), 0), (b, d + 1), (g.sums.at(), d + 1), r)?;
+            self.cuda.launch(
+                "head_gradients",
+                self.elements(d, r, 0.0),
+                &[
+                    pointer(g.parameters.at()),
+                    pointer(g.sums.at()),
+                    pointer(inputs.parameters),
+                    long(total),
+                    long(self.places.head),
+                    long(self.places.head_bias),
+                    long(scale2),
+                    long(shift2),
+                ],
+            )?;
+            self.column_sums(g, (g.layers[top].after.at(), 0), (b, d), self.place(g, bias2), r)
+        })
     }
 
     /// From the gradient `after` of the second norm's input to `before`, that of the first norm's.
@@ -103,36 +129,24 @@ impl Net<'_> {
         g: &Gradients,
         layer: usize,
     ) -> Result<(), EnsembleError> {
-        let Dims { n, d, ff, .. } = *self.dims;
-        let (r, b, m) = (a.replicas, a.strings, self.dims.positions(layer));
-        let (rows, own, grads) = (b * m, &a.layers[layer], &g.layers[layer]);
-        let LayerPlaces { weight1, bias1, weight2, bias2, scale1, shift1, out_bias, .. } = self.places.layers[layer];
-        let total = self.places.total;
+        let Dims { d, ff, .. } = *self.dims;
+        let (r, rows) = (a.replicas, a.strings * self.dims.positions(layer));
+        let (own, grads) = (&a.layers[layer], &g.layers[layer]);
+        let LayerPlaces { bias1, weight2, scale1, .. } = self.places.layers[layer];
         let after = Matrix::at(grads.after.at(), 0, d, rows * d);
         let hidden = Matrix::at(grads.hidden.at(), 0, ff, rows * ff);
         let before = Matrix::at(grads.before.at(), 0, d, rows * d);
+        let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
 
-        let chunk = strings_a_block(r, b, m);
-        let chunks = b.div_ceil(chunk);
-        let by_token = |numbers: usize| Grid {
-            blocks: (chunks as u32, m as u32, r as u32),
-            threads: THREADS as u32,
-            shared: 0,
-            numbers: (numbers * r * rows * d) as f64,
-        };
-        let strings =
-            [pointer(inputs.bits), pointer(g.parts.at()), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
-        let halves = self.keeps_halves(layer);
-        // The sums of after * norm1, where a kernel has made them already: parts for each replica.
-        let mut along = (0, 0);
-        if let Some(shared) = self.cuda.tensor_memory(2 * ff * d, d + 16 * d)
+        let mut tiles = None;
+        if let Some(shared) = self.block_memory()
             && let Some(images) = &a.images
         {
+            let halves = self.keeps_halves(layer);
             let blocks = if halves { self.even_blocks(r, tile_blocks(rows)) } else { tile_blocks(rows) };
             let second = self.weight(inputs, weight2, ff).transposed();
             self.prepare(images, (0, 0), second, Extent::WHOLE, r)?;
-            let first = Matrix::at(own.weight.at(), 0, d, ff * d).transposed();
-            self.prepare(images, (1, ff * d), first, Extent::WHOLE, r)?;
+            self.prepare(images, (1, ff * d), folded.transposed(), Extent::WHOLE, r)?;
             self.cuda.count_flops((4 * r * rows * d * ff) as f64);
             let grid = Grid {
                 blocks: (blocks as u32, r as u32, 1),
@@ -158,23 +172,58 @@ impl Net<'_> {
                         long(images.stride),
                         pointer(images.powers.at()),
                         pointer(inputs.parameters),
-                        long(total),
+                        long(self.places.total),
                         long(scale1),
                         int(rows),
                     ],
                 )?;
             }
-            self.add_parts(g.tile_parts.at(), blocks, ff, self.place(g, bias1), r)?;
-            along = (self.cuda.after(g.tile_parts.at(), r * blocks * ff), blocks);
+            tiles = Some(blocks);
         } else {
             self.multiply((rows, ff, d), 1.0, after, self.weight(inputs, weight2, ff), 0.0, hidden, r)?;
             self.column_sums(g, (grads.hidden.at(), own.hidden.at()), (rows, ff), self.place(g, bias1), r)?;
-            let folded = Matrix::at(own.weight.at(), 0, d, ff * d);
             self.multiply((rows, d, ff), 1.0, hidden, folded, 0.0, before, r)?;
         }
-        if !halves {
-            self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
-            self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
+        self.beside(|| self.block_gradients(inputs, a, g, layer, tiles))
+    }
+
+    /// The gradients of a feed-forward block's parameters, and of what the attention before it adds to. Where one kernel did the block, it
+    /// left sums in so many parts; elsewhere the first norm is gone back through here.
+    fn block_gradients(
+        &self,
+        inputs: &Inputs,
+        a: &Activations,
+        g: &Gradients,
+        layer: usize,
+        tiles: Option<usize>,
+    ) -> Result<(), EnsembleError> {
+        let Dims { n, d, ff, .. } = *self.dims;
+        let (r, b, m) = (a.replicas, a.strings, self.dims.positions(layer));
+        let (rows, own, grads) = (b * m, &a.layers[layer], &g.layers[layer]);
+        let LayerPlaces { weight1, bias1, weight2, bias2, scale1, shift1, out_bias, .. } = self.places.layers[layer];
+        let (total, parts) = (self.places.total, self.parts_of(g));
+
+        let chunk = strings_a_block(r, b, m);
+        let chunks = b.div_ceil(chunk);
+        let by_token = |numbers: usize| Grid {
+            blocks: (chunks as u32, m as u32, r as u32),
+            threads: THREADS as u32,
+            shared: 0,
+            numbers: (numbers * r * rows * d) as f64,
+        };
+        let strings = [pointer(inputs.bits), pointer(parts), int(b), int(n), int(m), int(inputs.sets), int(chunk)];
+        // The sums of after * norm1, where a kernel has made them already: parts for each replica.
+        let mut along = (0, 0);
+        if let Some(blocks) = tiles {
+            self.add_parts(g.tile_parts.at(), blocks, ff, self.place(g, bias1), r)?;
+            along = (self.cuda.after(g.tile_parts.at(), r * blocks * ff), blocks);
+        }
+        match &a.images {
+            Some(images) if self.keeps_halves(layer) => self.halves_gradients(a, g, images)?,
+            _ => {
+                self.weight_gradient(g, grads.after.at(), (own.hidden.at(), ff), (rows, d), weight2, r)?;
+                self.weight_gradient(g, grads.hidden.at(), (own.norm1.at(), d), (rows, ff), weight1, r)?;
+            }
         }
         // mixing_backward makes the sums by token itself.
         let by_mixing = layer == 0 && along.1 > 0 && self.mixing_memory().is_some();
@@ -203,7 +252,7 @@ impl Net<'_> {
                 Grid { blocks: (2 * n as u32, r as u32, 1), threads: 128, shared: 0, numbers: 0.0 },
                 &[
                     pointer(g.tokens.at()),
-                    pointer(g.parts.at()),
+                    pointer(parts),
                     pointer(along.0),
                     int(along.1),
                     pointer(g.parameters.at()),
@@ -269,11 +318,11 @@ impl Net<'_> {
         let right = Matrix::at(right, 0, y, each * y);
         let out = match parts {
             1 => Matrix::at(to.0, 0, y, to.1),
-            _ => Matrix::at(g.parts.at(), 0, y, x * y),
+            _ => Matrix::at(self.parts_of(g), 0, y, x * y),
         };
         self.multiply((x, y, each), 1.0, left, right, 0.0, out, r * parts)?;
         if parts > 1 {
-            self.add_parts(g.parts.at(), parts, x * y, to, r)?;
+            self.add_parts(self.parts_of(g), parts, x * y, to, r)?;
         }
         Ok(())
     }
@@ -316,9 +365,9 @@ impl Net<'_> {
                 shared: 0,
                 numbers: (passes * r * rows * columns) as f64,
             },
-            &[pointer(g.parts.at()), pointer(x), pointer(mask), int(rows), int(columns), int(chunk)],
+            &[pointer(self.parts_of(g)), pointer(x), pointer(mask), int(rows), int(columns), int(chunk)],
         )?;
-        self.add_parts(g.parts.at(), chunks, columns, to, r)
+        self.add_parts(self.parts_of(g), chunks, columns, to, r)
     }
 
     fn add_parts(

@@ -245,8 +245,9 @@ pub(super) struct Gradients {
     /// Of a middle layer's attention: [R, B * n, d], [R, B * n, 3d] and [R, B, heads, n, n].
     pub(super) middle: Option<[Floats; 3]>,
     pub(super) last: Option<LastGradients>,
-    /// Sums over parts of the rows, on their way to sums over all.
+    /// Sums over parts of the rows, on their way to sums over all; and those of work beside other work.
     pub(super) parts: Floats,
+    pub(super) parts_beside: Floats,
     /// The same of the kernel feed_forward_backward [2, R, blocks, 128].
     pub(super) tile_parts: Floats,
     /// Small sums over all rows [R, 3d + 1].
@@ -276,7 +277,7 @@ impl Gradients {
     pub(super) fn new(
         dims: &Dims,
         parameters: usize,
-        parts: usize,
+        [parts, parts_beside]: [usize; 2],
         (r, b): (usize, usize),
         mut allocator: Allocator,
     ) -> Result<Self, EnsembleError> {
@@ -319,6 +320,7 @@ impl Gradients {
             middle,
             last,
             parts: give(parts)?,
+            parts_beside: give(parts_beside)?,
             tile_parts: give(2 * r * tile_blocks(b * dims.positions(0)) * d.max(ff))?,
             sums: give(r * (3 * d + 1))?,
         })

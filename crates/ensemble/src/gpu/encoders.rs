@@ -130,8 +130,11 @@ impl Networks for Encoders {
     fn compute_gradients(&self, cuda: &Cuda, trained: &Trained) -> Result<u64, EnsembleError> {
         let (net, replicas, own) = (self.net(cuda), trained.replicas, &self.strings);
         let step = trained.step.pointer();
-        own.draw(&net, step, replicas)?;
-        self.labels.put(&net, &self.training_labels, &own.bits, (replicas, own.strings, own.sets))?;
+        // The forward pass meets them after its tables.
+        cuda.beside(|| {
+            own.draw(&net, step, replicas)?;
+            self.labels.put(&net, &self.training_labels, &own.bits, (replicas, own.strings, own.sets))
+        })?;
         let parameters = net.widened(trained.parameters.pointer(), &self.activations)?;
         let inputs = Inputs { parameters, bits: own.bits.pointer(), sets: own.sets };
         net.forward(&inputs, &self.activations, true)?;

@@ -86,6 +86,8 @@ impl Net<'_> {
     /// Fills `a` with the forward pass: with all that the way back needs, or only what leads to outputs and norms.
     pub(super) fn forward(&self, inputs: &Inputs, a: &Activations, keep: bool) -> Result<(), EnsembleError> {
         self.tables(inputs, a)?;
+        // Strings may have been drawn beside.
+        self.cuda.meet()?;
         match self.first_layer_memory() {
             Some(shared) if !keep && self.is_compact() => return self.compact_forward(inputs, a, shared),
             Some(shared) => {

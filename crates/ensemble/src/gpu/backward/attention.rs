@@ -19,24 +19,32 @@ impl Net<'_> {
         }
 
         let table = 2 * n * 3 * d;
+        let part = |of: u64, third: usize, head: usize| Matrix::at(of, third * d + head * width, 3 * d, table);
+        let (qkv, grads) = (a.token_qkv.at(), g.token_qkv.at());
+        let values = |head: usize| Matrix::at(g.values.at(), head * 2 * n * d, d, mixed * d);
+        self.beside(|| {
+            for head in 0..heads {
+                let out = Matrix::at(g.parameters.at(), places.out_weight + head * width, d, self.places.total);
+                self.multiply((d, width, 2 * n), 1.0, values(head).transposed(), part(qkv, 2, head), 0.0, out, r)?;
+            }
+            Ok(())
+        })?;
         for head in 0..heads {
-            let part = |of: u64, third: usize| Matrix::at(of, third * d + head * width, 3 * d, table);
-            let (qkv, grads) = (a.token_qkv.at(), g.token_qkv.at());
-            let values = Matrix::at(g.values.at(), head * 2 * n * d, d, mixed * d);
             let out = self.weight(inputs, places.out_weight + head * width, d);
-            self.multiply((2 * n, width, d), 1.0, values, out, 0.0, part(grads, 2), r)?;
-            let out = Matrix::at(g.parameters.at(), places.out_weight + head * width, d, self.places.total);
-            self.multiply((d, width, 2 * n), 1.0, values.transposed(), part(qkv, 2), 0.0, out, r)?;
+            self.multiply((2 * n, width, d), 1.0, values(head), out, 0.0, part(grads, 2, head), r)?;
             let scores = Matrix::at(g.scores.at(), head * 4 * n * n, 2 * n, heads * 4 * n * n);
             let scale = self.score_scale();
-            self.multiply((2 * n, width, 2 * n), scale, scores, part(qkv, 1), 0.0, part(grads, 0), r)?;
-            self.multiply((2 * n, width, 2 * n), scale, scores.transposed(), part(qkv, 0), 0.0, part(grads, 1), r)?;
+            let (queries, keys) = (part(qkv, 0, head), part(qkv, 1, head));
+            self.multiply((2 * n, width, 2 * n), scale, scores, keys, 0.0, part(grads, 0, head), r)?;
+            self.multiply((2 * n, width, 2 * n), scale, scores.transposed(), queries, 0.0, part(grads, 1, head), r)?;
         }
-        let qkv = Matrix::at(g.token_qkv.at(), 0, 3 * d, table);
-        let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
-        let weight = Matrix::at(g.parameters.at(), places.in_weight, d, self.places.total);
-        self.multiply((3 * d, d, 2 * n), 1.0, qkv.transposed(), tokens, 0.0, weight, r)?;
-        self.input_bias(g, g.token_qkv.at(), 2 * n, places.in_bias, r)?;
+        let qkv = Matrix::at(grads, 0, 3 * d, table);
+        self.beside(|| {
+            let tokens = Matrix::at(a.tokens.at(), 0, d, 2 * n * d);
+            let weight = Matrix::at(g.parameters.at(), places.in_weight, d, self.places.total);
+            self.multiply((3 * d, d, 2 * n), 1.0, qkv.transposed(), tokens, 0.0, weight, r)?;
+            self.input_bias(g, grads, 2 * n, places.in_bias, r)
+        })?;
         let tokens = Matrix::at(g.tokens.at(), 0, d, 2 * n * d);
         self.multiply((2 * n, d, 3 * d), 1.0, qkv, self.weight(inputs, places.in_weight, d), 1.0, tokens, r)?;
         self.cuda.launch(
@@ -269,18 +277,24 @@ impl Net<'_> {
         let before = Matrix::at(g.layers[layer].before.at(), 0, d, b * d);
         let values = Matrix::at(grads.values.at(), 0, d, b * d);
         self.multiply((b, d, d), 1.0, before, self.weight(inputs, places.out_weight, d), 0.0, values, r)?;
-        self.weight_gradient(g, g.layers[layer].before.at(), (own.values.at(), d), (b, d), places.out_weight, r)?;
-        self.column_sums(g, (grads.values.at(), 0), (b, d), self.place(g, places.in_bias + 2 * d), r)?;
 
         let by_head = |of: u64, head: usize| Matrix::at(of, head * d, heads * d, b * heads * d);
         let slice = |of: u64, head: usize| Matrix::at(of, head * width, d, b * d);
         let gradient = |place: usize| Matrix::at(g.parameters.at(), place, d, total);
+        // Of the input weights, those of queries, keys and values by head.
+        let place = |third: usize, head: usize| places.in_weight + (third * d + head * width) * d;
+        self.beside(|| {
+            self.weight_gradient(g, g.layers[layer].before.at(), (own.values.at(), d), (b, d), places.out_weight, r)?;
+            self.column_sums(g, (grads.values.at(), 0), (b, d), self.place(g, places.in_bias + 2 * d), r)?;
+            for head in 0..heads {
+                let (dvalues, mixed) = (slice(grads.values.at(), head), by_head(own.mixed.at(), head));
+                self.multiply((width, d, b), 1.0, dvalues.transposed(), mixed, 0.0, gradient(place(2, head)), r)?;
+            }
+            Ok(())
+        })?;
         for head in 0..heads {
-            let place = places.in_weight + (2 * d + head * width) * d;
             let (dvalues, dmixed) = (slice(grads.values.at(), head), by_head(grads.mixed.at(), head));
-            self.multiply((b, d, width), 1.0, dvalues, self.weight(inputs, place, d), 0.0, dmixed, r)?;
-            let mixed = by_head(own.mixed.at(), head);
-            self.multiply((width, d, b), 1.0, dvalues.transposed(), mixed, 0.0, gradient(place), r)?;
+            self.multiply((b, d, width), 1.0, dvalues, self.weight(inputs, place(2, head), d), 0.0, dmixed, r)?;
         }
         let mut arguments: Vec<Arg> = [
             g.layers[layer - 1].after.at(),
@@ -315,17 +329,23 @@ impl Net<'_> {
         arguments.push(int(usize::from(near)));
         let kernel = self.for_norm(layer - 1, ["attend_last_backward", "attend_last_backward_halves"]);
         self.cuda.launch(kernel, grid, &arguments)?;
+        let scale = self.score_scale();
         for head in 0..heads {
-            // The keys' bias drops out of the softmax: its gradient is exactly zero.
-            let (place, scale) = (places.in_weight + (d + head * width) * d, self.score_scale());
             let (dfolded, dquery) = (by_head(grads.folded.at(), head), slice(grads.query.at(), head));
-            let keys = self.weight(inputs, place, d).transposed();
+            let keys = self.weight(inputs, place(1, head), d).transposed();
             self.multiply((b, width, d), scale, dfolded, keys, 0.0, dquery, r)?;
-            let query = slice(own.query.at(), head).transposed();
-            self.multiply((width, d, b), scale, query, dfolded, 0.0, gradient(place), r)?;
         }
-        self.column_sums(g, (grads.query.at(), 0), (b, d), self.place(g, places.in_bias), r)?;
-        self.weight_gradient(g, grads.query.at(), (own.input.at(), d), (b, d), places.in_weight, r)?;
+        // What was asked for beside until here reads `before`, which changes below, and the parts and tokens that the layer below writes.
+        self.cuda.meet()?;
+        self.beside(|| {
+            for head in 0..heads {
+                // The keys' bias drops out of the softmax: its gradient is exactly zero.
+                let (query, dfolded) = (slice(own.query.at(), head), by_head(grads.folded.at(), head));
+                self.multiply((width, d, b), scale, query.transposed(), dfolded, 0.0, gradient(place(1, head)), r)?;
+            }
+            self.column_sums(g, (grads.query.at(), 0), (b, d), self.place(g, places.in_bias), r)?;
+            self.weight_gradient(g, grads.query.at(), (own.input.at(), d), (b, d), places.in_weight, r)
+        })?;
         let query = Matrix::at(grads.query.at(), 0, d, b * d);
         self.multiply((b, d, d), 1.0, query, self.weight(inputs, places.in_weight, d), 1.0, before, r)?;
 
@@ -342,11 +362,20 @@ impl Net<'_> {
         arguments.extend([pointer(inputs.parameters), long(total), long(scale2), int(b), int(n)]);
         let kernel = self.for_norm(layer - 1, ["attend_last_direct", "attend_last_direct_halves"]);
         self.cuda.launch(kernel, self.rows(b, r, 11.0), &arguments)?;
-        self.column_sums(g, (grads.below.at(), 0), (b, 3 * d), (g.sums.at(), 3 * d), r)?;
-        self.cuda.launch(
-            "below_gradients",
-            self.elements(d, r, 0.0),
-            &[pointer(g.parameters.at()), pointer(g.sums.at()), long(total), long(scale2), long(shift2), long(bias2)],
-        )
+        self.beside(|| {
+            self.column_sums(g, (grads.below.at(), 0), (b, 3 * d), (g.sums.at(), 3 * d), r)?;
+            self.cuda.launch(
+                "below_gradients",
+                self.elements(d, r, 0.0),
+                &[
+                    pointer(g.parameters.at()),
+                    pointer(g.sums.at()),
+                    long(total),
+                    long(scale2),
+                    long(shift2),
+                    long(bias2),
+                ],
+            )
+        })
     }
 }

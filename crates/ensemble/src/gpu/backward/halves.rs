@@ -3,7 +3,6 @@
 use super::super::buffers::{Activations, Gradients, Images};
 use super::super::cuda::{Grid, Matrix, Product};
 use super::super::forward::{Inputs, Net, int, long, pointer};
-use super::super::shape::Dims;
 use super::splits;
 use crate::EnsembleError;
 
@@ -28,7 +27,7 @@ impl Net<'_> {
         }
     }
 
-    /// Through the block by a kernel with the grid of `feed_forward_backward`, and the gradients of its weights.
+    /// Through the block by a kernel with the grid of `feed_forward_backward`.
     pub(super) fn halves_backward(
         &self,
         inputs: &Inputs,
@@ -37,10 +36,9 @@ impl Net<'_> {
         images: &Images,
         grid: Grid,
     ) -> Result<(), EnsembleError> {
-        let Dims { d, ff, .. } = *self.dims;
+        let d = self.dims.d;
         let (r, rows) = (a.replicas, a.strings * self.dims.positions(0));
         let (own, grads, places) = (&a.layers[0], &g.layers[0], &self.places.layers[0]);
-        let scaled = grads.hidden.at() + (size_of::<u16>() * r * rows * ff) as u64;
         self.cuda.launch(
             "feed_forward_backward_halves",
             Grid {
@@ -51,7 +49,7 @@ impl Net<'_> {
             &[
                 pointer(grads.before.at()),
                 pointer(grads.hidden.at()),
-                pointer(scaled),
+                pointer(self.scaled_halves(g, r * rows)),
                 pointer(g.tile_parts.at()),
                 pointer(images.kept.at()),
                 pointer(grads.after.at()),
@@ -66,10 +64,27 @@ impl Net<'_> {
                 long(places.scale1),
                 int(rows),
             ],
-        )?;
+        )
+    }
+
+    /// The gradients of the block's weights from what that kernel stored.
+    pub(super) fn halves_gradients(
+        &self,
+        a: &Activations,
+        g: &Gradients,
+        images: &Images,
+    ) -> Result<(), EnsembleError> {
+        let (r, rows) = (a.replicas, a.strings * self.dims.positions(0));
+        let (own, grads, places) = (&a.layers[0], &g.layers[0], &self.places.layers[0]);
         let factor = |which: usize| self.cuda.after(images.kept.at(), which * r);
+        let scaled = self.scaled_halves(g, r * rows);
         self.halves_gradient(g, [scaled, own.hidden.at()], rows, (places.weight2, factor(2)), r)?;
         self.halves_gradient(g, [grads.hidden.at(), own.norm1.at()], rows, (places.weight1, factor(3)), r)
+    }
+
+    /// Where the halves of the gradient `after` are: behind those of the hidden numbers' gradient, which so many rows have.
+    fn scaled_halves(&self, g: &Gradients, rows: usize) -> u64 {
+        g.layers[0].hidden.at() + (size_of::<u16>() * rows * self.dims.ff) as u64
     }
 
     /// The gradient [128, 128] of the weight at `place` from those of its outputs and its inputs, both [R, rows, 128] as halves; sums of their
@@ -93,7 +108,7 @@ impl Net<'_> {
             a: Matrix::at(outputs, 0, d, each * d).transposed(),
             b: Matrix::at(inputs, 0, d, each * d),
             beta: 0.0,
-            c: Matrix::at(g.parts.at(), 0, d, d * d),
+            c: Matrix::at(self.parts_of(g), 0, d, d * d),
             batch: r * parts,
             halves: true,
         })?;
@@ -101,7 +116,7 @@ impl Net<'_> {
         self.cuda.launch(
             "add_compact_parts",
             self.elements(d * d, r, parts as f64),
-            &[pointer(to), long(total), pointer(g.parts.at()), int(parts), pointer(factor)],
+            &[pointer(to), long(total), pointer(self.parts_of(g)), int(parts), pointer(factor)],
         )
     }
 }

@@ -66,7 +66,7 @@ impl Cuda {
                 blocks,
                 (threads, 1, 1),
                 shared,
-                self.stream.cu_stream(),
+                self.lanes.stream().cu_stream(),
                 &mut pointers,
             )
         }
@@ -79,9 +79,9 @@ impl Cuda {
         work: impl FnOnce() -> Result<(), EnsembleError>,
     ) -> Result<Recording, EnsembleError> {
         let before = (self.flops.get(), self.bytes.get());
-        self.stream.begin_capture(CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED).map_err(failed)?;
+        self.lanes.main().begin_capture(CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED).map_err(failed)?;
         let made = work();
-        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(failed);
+        let graph = self.lanes.main().end_capture(CUgraphInstantiate_flags(0)).map_err(failed);
         made?;
         let graph = graph?.ok_or_else(|| unusable("a training step could not be recorded"))?;
         Ok(Recording { graph, flops: self.flops.get() - before.0, bytes: self.bytes.get() - before.1 })

@@ -51,7 +51,7 @@ impl Cuda {
         &self,
         length: usize,
     ) -> Result<Memory<T>, EnsembleError> {
-        let slice = self.stream.alloc_zeros::<T>(length.max(1)).map_err(|e| {
+        let slice = self.lanes.main().alloc_zeros::<T>(length.max(1)).map_err(|e| {
             let mebibytes = (length * size_of::<T>()) >> 20;
             unusable(format!(
                 "{mebibytes} MiB of GPU memory could not be had ({e}); train fewer networks at once (--together)"
@@ -85,11 +85,11 @@ impl Cuda {
 
     /// Memory holding these values.
     pub(in crate::gpu) fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<Memory<T>, EnsembleError> {
-        Ok(self.memory(self.stream.clone_htod(values).map_err(failed)?))
+        Ok(self.memory(self.lanes.main().clone_htod(values).map_err(failed)?))
     }
 
     fn memory<T>(&self, slice: CudaSlice<T>) -> Memory<T> {
-        let pointer = slice.device_ptr(&self.stream).0;
+        let pointer = slice.device_ptr(self.lanes.main()).0;
         Memory { slice, pointer }
     }
 
@@ -99,7 +99,7 @@ impl Cuda {
         memory: &mut Memory<T>,
         values: &[T],
     ) -> Result<(), EnsembleError> {
-        self.stream.memcpy_htod(values, &mut memory.slice.slice_mut(..values.len())).map_err(failed)
+        self.lanes.main().memcpy_htod(values, &mut memory.slice.slice_mut(..values.len())).map_err(failed)
     }
 
     /// The first `length` values of memory from `start` on.
@@ -110,8 +110,8 @@ impl Cuda {
         length: usize,
     ) -> Result<Vec<T>, EnsembleError> {
         let mut values = vec![T::default(); length];
-        self.stream.memcpy_dtoh(&memory.slice.slice(start..start + length), &mut values).map_err(failed)?;
-        self.stream.synchronize().map_err(failed)?;
+        self.lanes.main().memcpy_dtoh(&memory.slice.slice(start..start + length), &mut values).map_err(failed)?;
+        self.lanes.main().synchronize().map_err(failed)?;
         Ok(values)
     }
 
@@ -119,14 +119,15 @@ impl Cuda {
     pub(in crate::gpu) fn clear<T>(&self, memory: &Memory<T>) -> Result<(), EnsembleError> {
         let bytes = memory.slice.len() * size_of::<T>();
         // SAFETY: the range is that of one allocation.
-        unsafe { result::memset_d8_async(memory.pointer, 0, bytes, self.stream.cu_stream()) }.map_err(failed)
+        unsafe { result::memset_d8_async(memory.pointer, 0, bytes, self.lanes.stream().cu_stream()) }.map_err(failed)
     }
 
     /// Copy the first `length` values.
     pub(in crate::gpu) fn copy<T>(&self, to: &Memory<T>, from: &Memory<T>, length: usize) -> Result<(), EnsembleError> {
         let bytes = length.min(to.slice.len()).min(from.slice.len()) * size_of::<T>();
         // SAFETY: both ranges lie within their allocations.
-        unsafe { result::memcpy_dtod_async(to.pointer, from.pointer, bytes, self.stream.cu_stream()) }.map_err(failed)
+        unsafe { result::memcpy_dtod_async(to.pointer, from.pointer, bytes, self.lanes.stream().cu_stream()) }
+            .map_err(failed)
     }
 
     /// The first `length` numbers, rounded to f32.

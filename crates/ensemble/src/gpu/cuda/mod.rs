@@ -1,20 +1,21 @@
 //! The GPU: kernels compiled at start, launches, matrix products, memory. Everything unsafe about CUDA is here and in `programs`.
 
+mod lanes;
 mod launch;
 mod memory;
 mod product;
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use cudarc::cublas::{self, CudaBlas, sys as blas};
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
-use cudarc::driver::{self, CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr};
-use cudarc::nvrtc;
+use cudarc::driver::{self, CudaContext, CudaFunction};
+use cudarc::{cublas, nvrtc};
+use lanes::Lanes;
 
+pub(super) use lanes::two_lanes_are_asked_for;
 pub(super) use launch::{Arg, Grid, Recording, THREADS};
 pub(super) use memory::{Memory, Numbers, free_memory, number_bytes};
 pub(super) use product::{Matrix, Product};
@@ -40,14 +41,9 @@ pub(super) fn largest_width(precision: Precision) -> usize {
     (48 << 10) / (24 * number_bytes(precision))
 }
 
-/// Scratch memory for cuBLAS, given to it once so that it never allocates while a step is captured.
-const BLAS_WORKSPACE: usize = 64 << 20;
-
 /// The first GPU, with the kernels compiled for one shape.
 pub(super) struct Cuda {
-    stream: Arc<CudaStream>,
-    blas: CudaBlas,
-    _workspace: CudaSlice<u8>,
+    lanes: Lanes,
     kernels: HashMap<&'static str, CudaFunction>,
     precision: Precision,
     /// Nothing where the kernels on tensor cores are not for this GPU, shape and precision.
@@ -200,32 +196,11 @@ impl Cuda {
         let tensor_kernels =
             halves.filter(|_| on_tensor_cores).map(|parts| TensorKernels { parts, compact, hopper, keeps_halves });
 
-        // SAFETY: all work of an engine is on one stream, in order, so no events are needed between its parts.
-        unsafe { context.disable_event_tracking() };
-        let stream = context.new_stream().map_err(failed)?;
-        let blas = CudaBlas::new(stream.clone()).map_err(failed)?;
-        let workspace: CudaSlice<u8> = stream.alloc_zeros(BLAS_WORKSPACE).map_err(failed)?;
-        // SAFETY: the workspace lives as long as the handle.
-        unsafe {
-            let pointer = workspace.device_ptr(&stream).0 as *mut c_void;
-            blas::cublasSetWorkspace_v2(*blas.handle(), pointer, BLAS_WORKSPACE).result().map_err(failed)?;
-        }
+        let lanes = Lanes::new(&context)?;
         let name = format!("cuda ({}, {})", context.name().map_err(failed)?, precision.name());
         let (flops, bytes) = (Cell::new(0.0), Cell::new(0.0));
         let most_shared = most as usize;
-        Ok(Self {
-            stream,
-            blas,
-            _workspace: workspace,
-            kernels,
-            precision,
-            tensor_kernels,
-            most_shared,
-            multiprocessors,
-            name,
-            flops,
-            bytes,
-        })
+        Ok(Self { lanes, kernels, precision, tensor_kernels, most_shared, multiprocessors, name, flops, bytes })
     }
 
     /// The shared memory of a block of a kernel on tensor cores that keeps this many factors and floats there; nothing where there is no
@@ -283,12 +258,12 @@ impl Cuda {
 
     /// Make the GPU this thread's.
     pub(super) fn bind(&self) -> Result<(), EnsembleError> {
-        self.stream.context().bind_to_thread().map_err(failed)
+        self.lanes.main().context().bind_to_thread().map_err(failed)
     }
 
     /// Wait until everything asked for is done.
     pub(super) fn finish(&self) -> Result<(), EnsembleError> {
-        self.stream.synchronize().map_err(failed)
+        self.lanes.main().synchronize().map_err(failed)
     }
 }
 

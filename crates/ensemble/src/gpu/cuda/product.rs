@@ -78,7 +78,7 @@ impl Cuda {
         // SAFETY: pointers and strides are those of live memory, by construction in forward.rs and backward.rs.
         unsafe {
             cublas::result::gemm_strided_batched_ex(
-                *self.blas.handle(),
+                *self.lanes.blas().handle(),
                 turned(&b),
                 turned(&a),
                 n as i32,
