@@ -1,9 +1,7 @@
 //! The GPU's scratchpads against those of `pudica_nn`. Without a GPU these tests say so and pass.
 
 use pudica_data::{Bits, Stream, Target, Task};
-use pudica_ensemble::{
-    Engine, Member, Noise, NoisyResponse, Strings, gpu_scratchpad, gpu_scratchpad_replicas, one_by_one,
-};
+use pudica_ensemble::{Engine, Member, Noise, NoisyResponse, Strings, gpu_scratchpad, one_by_one};
 use pudica_nn::{AdamWConfig, Architecture, Device, Embed, EncoderDecoderConfig, Network, Parameter, TrainingState};
 
 struct Case {
@@ -70,8 +68,10 @@ impl Case {
     }
 }
 
+/// Whether there is a GPU that computes scratchpads: those of compute capability 7.5 do not.
 fn there_is_a_gpu() -> bool {
-    match gpu_scratchpad_replicas(&EncoderDecoderConfig::paper(4), 8) {
+    let smallest = &all_cases()[0];
+    match gpu_scratchpad(&smallest.config, smallest.batch, smallest.members()) {
         Ok(_) => true,
         Err(problem) => {
             eprintln!("skipped: {problem}");
