@@ -1,7 +1,10 @@
 //! The GPU's scratchpads against those of `pudica_nn`. Without a GPU these tests say so and pass.
 
+mod checks;
+
+use checks::{goes_on_as_if_never_stopped, noise_agrees, off};
 use pudica_data::{Bits, Stream, Target, Task};
-use pudica_ensemble::{Engine, Member, Noise, NoisyResponse, Strings, gpu_scratchpad, one_by_one};
+use pudica_ensemble::{Engine, Member, Strings, gpu_scratchpad, one_by_one};
 use pudica_nn::{AdamWConfig, Architecture, Device, Embed, EncoderDecoderConfig, Network, Parameter, TrainingState};
 
 struct Case {
@@ -78,14 +81,6 @@ fn there_is_a_gpu() -> bool {
             false
         }
     }
-}
-
-/// Of these numbers, how far the first are from the second, as a part of the second's length.
-fn off(found: &[f32], expected: &[f32]) -> f64 {
-    assert_eq!(found.len(), expected.len());
-    let length = |of: &mut dyn Iterator<Item = f64>| of.map(|v| v * v).sum::<f64>().sqrt();
-    let size = length(&mut expected.iter().map(|v| f64::from(*v)));
-    length(&mut found.iter().zip(expected).map(|(a, b)| f64::from(a - b))) / (size + 1e-30)
 }
 
 /// To the rounding of factors with 10 bits of mantissa.
@@ -229,27 +224,8 @@ fn noise_agrees_in_the_mean() {
         return;
     }
     let case = &cases()[1];
-    let (mut found, mut expected) = (case.on_gpu(), case.reference());
     let strings = Strings::Fresh { rows: 16, purpose: "sharpness", index: 0 };
-    let draws = if longest().is_some() { 20 } else { 300 };
-    let noise = Noise { rho: 0.02, draws, purpose: "noise", index: 0 };
-    let (a, b) = (found.shake(strings, noise).unwrap(), expected.shake(strings, noise).unwrap());
-    for (a, b) in a.iter().zip(&b) {
-        let moments = |of: &[NoisyResponse]| {
-            let count = draws as f64;
-            let mean = of.iter().map(|response| response.output_shift).sum::<f64>() / count;
-            let variance =
-                of.iter().map(|response| (response.output_shift - mean).powi(2)).sum::<f64>() / (count - 1.0);
-            (mean, (variance / count).sqrt())
-        };
-        let (a, b) = (moments(a), moments(b));
-        assert!((a.0 - b.0).abs() < 4.5 * (a.1.powi(2) + b.1.powi(2)).sqrt(), "{a:?} {b:?}");
-    }
-    let quiet = Noise { rho: 0.0, draws: 3, ..noise };
-    for response in found.shake(strings, quiet).unwrap().iter().flatten() {
-        assert!(response.output_shift < 1e-12 && response.loss_rise.abs() < 1e-9, "{response:?}");
-    }
-    assert_eq!(found.shake(strings, noise).unwrap(), a, "noise is named");
+    noise_agrees(&mut *case.on_gpu(), &mut *case.reference(), strings, if longest().is_some() { 20 } else { 300 });
 }
 
 #[test]
@@ -258,18 +234,8 @@ fn resumed_scratchpads_go_on_as_if_never_stopped() {
         return;
     }
     let case = cases().pop().unwrap();
-    let mut through = case.on_gpu();
-    let all = through.advance(20).unwrap();
-    let mut first = case.on_gpu();
-    first.advance(8).unwrap();
-    let mut members = case.members();
-    for (replica, member) in members.iter_mut().enumerate() {
-        member.state = first.state(replica).unwrap();
-    }
-    let mut second = gpu_scratchpad(&case.config, case.batch, members).unwrap();
-    assert_eq!(second.steps(), 8);
-    assert_eq!(second.advance(12).unwrap(), all[8..]);
-    for replica in 0..through.replicas() {
-        assert_eq!(through.state(replica).unwrap(), second.state(replica).unwrap());
-    }
+    goes_on_as_if_never_stopped(
+        || case.members(),
+        |members| gpu_scratchpad(&case.config, case.batch, members).unwrap(),
+    );
 }
