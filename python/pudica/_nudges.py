@@ -61,10 +61,11 @@ class PatchReplace(Nudge):
 
 @dataclass(frozen=True, kw_only=True)
 class PixelNoise(Nudge):
-    """Adds normal noise to every pixel of an image."""
+    """Adds normal noise to every pixel of an image, or to `pixels` of them, others each time."""
 
     nudge = "pixel-noise"
     variance: Number = None
+    pixels: Whole = None
     draws: Whole = None
 
 

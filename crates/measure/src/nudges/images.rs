@@ -41,7 +41,12 @@ pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touchin
         "patch-replace" => on_patches(Change::Uniform),
         "pixel-noise" => {
             let deviations = deviations(setting.positive("variance")?);
-            Ok(boxed(PixelNoise { deviations, plane: height * width }, Sites::Whole, draws))
+            let plane = height * width;
+            let pixels = match setting.value("pixels") {
+                "" => plane,
+                _ => setting.whole("pixels", plane)?,
+            };
+            Ok(boxed(PixelNoise { deviations, plane, pixels }, Sites::Whole, draws))
         }
         _ => {
             let corruption = Corruption::named(setting.value("name")).map_err(|problem| setting.refuse(problem))?;
@@ -133,8 +138,26 @@ impl Edit for Patches {
 }
 
 struct PixelNoise {
+    /// Of the noise in each channel.
     deviations: Vec<f64>,
+    /// Pixels of an image, and how many of them are touched.
     plane: usize,
+    pixels: usize,
+}
+
+impl PixelNoise {
+    /// Which pixels are touched: all, or some, every choice of so many equally likely.
+    fn chosen(&self, noise: &mut Stream) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.plane).collect();
+        if self.pixels < self.plane {
+            // The first steps of a shuffle.
+            for at in 0..self.pixels {
+                places.swap(at, at + noise.below((self.plane - at) as u64) as usize);
+            }
+            places.truncate(self.pixels);
+        }
+        places
+    }
 }
 
 impl Touch for PixelNoise {
@@ -143,9 +166,10 @@ impl Touch for PixelNoise {
     }
 
     fn apply(&self, input: &Input, _: usize, noise: &mut Stream) -> Input {
+        let chosen = self.chosen(noise);
         map_image(input, |values| {
             for (channel, deviation) in values.chunks_mut(self.plane).zip(&self.deviations) {
-                channel.iter_mut().for_each(|value| *value += (deviation * noise.normal()) as f32);
+                chosen.iter().for_each(|at| channel[*at] += (deviation * noise.normal()) as f32);
             }
         })
     }
@@ -215,5 +239,23 @@ mod tests {
             touched.iter().map(|value| value * value).sum::<f64>() / touched.len() as f64
         };
         assert!((square(0) - 1.0).abs() < 0.2 && square(1) == 0.0 && (square(2) - 4.0).abs() < 0.8);
+    }
+
+    #[test]
+    fn noise_on_some_pixels_is_anywhere_and_in_all_channels() {
+        let input = Input::Image(Image { shape: [2, 3, 4], values: vec![0.5; 24] });
+        let mut times = [0; 12];
+        for pixels in [5, 12] {
+            let nudge = PixelNoise { deviations: vec![1.0, 1.0], plane: 12, pixels };
+            for draw in 0..300 {
+                let Input::Image(touched) = nudge.apply(&input, 0, &mut Stream::new(1, "test", draw)) else { panic!() };
+                let [moved, of_other] = [0, 12]
+                    .map(|start| -> Vec<usize> { (0..12).filter(|at| touched.values[start + at] != 0.5).collect() });
+                assert!(moved == of_other && moved.len() == pixels);
+                moved.iter().for_each(|at| times[*at] += 1);
+            }
+        }
+        // Of 300 draws of five pixels, each has 125, with a standard deviation of 8.5.
+        assert!(times.iter().all(|times| (times - 300 - 125i32).abs() < 40), "{times:?}");
     }
 }

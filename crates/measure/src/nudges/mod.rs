@@ -111,16 +111,21 @@ pub static NUDGES: [NudgeKind; 18] = [
         name: "pixel-noise",
         touches: &[InputKind::Images],
         needs: Needs::Answers,
-        sites: "one: all pixels at once",
+        sites: "one: all pixels at once, or so many",
         parameters: &[
             Parameter {
                 name: "variance",
                 default: "0.1",
                 meaning: "variance of the noise, in units of the normalised image",
             },
+            Parameter {
+                name: "pixels",
+                default: "",
+                meaning: "how many pixels, anywhere and others each time; without it, all",
+            },
             DRAWS,
         ],
-        meaning: "Adds normal noise to all values of an image.",
+        meaning: "Adds normal noise to all pixels of an image, or to some that need not touch each other.",
     },
     NudgeKind {
         name: "corruption",
