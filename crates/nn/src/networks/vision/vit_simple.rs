@@ -34,7 +34,7 @@ pub struct VitSimpleConfig {
 }
 
 impl Default for VitSimpleConfig {
-    /// The paper's, for CIFAR-10; it does not state `dim` and `dim_head`, which are ViT-small's here.
+    /// The paper's, for CIFAR-10. It does not state `dim` and `dim_head`: 64 is what its released script sets and what vit-pytorch does.
     fn default() -> Self {
         Self { images: ImageShape::CIFAR, patch: 4, dim: 64, depth: 6, heads: 16, dim_head: 64, mlp: 512 }
     }
