@@ -102,7 +102,7 @@ fn every_recipe_draws_what_it_measured() {
             "vasudeva/ablation-depth",
             "paper",
             &["training", "sensitivity", "patches", "correlations"],
-            &["Figure 13 (a)", "depth, depth 4"],
+            &["Figure 13 (a)", "ViT-small, depth 4"],
         ),
         (
             "vasudeva/mrpc",
