@@ -46,6 +46,7 @@ class PatchNoise(Nudge):
 
     nudge = "patch-noise"
     size: Whole = None
+    offset: Whole = None
     variance: Number = None
     draws: Whole = None
 
@@ -56,6 +57,7 @@ class PatchReplace(Nudge):
 
     nudge = "patch-replace"
     size: Whole = None
+    offset: Whole = None
     draws: Whole = None
 
 

@@ -33,8 +33,16 @@ pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touchin
             ProbeError::Setting { problem, .. } => setting.refuse(format!("size={side}: {problem}")),
             other => setting.refuse(other),
         })?;
-        let (rows, columns) = grid.shape();
-        Ok(boxed(Patches::new(&grid, height * width, change), Sites::Grid { rows, columns }, draws))
+        let offset = match setting.value("offset") {
+            "" => 0,
+            text if side == 1 || side == height.min(width) => {
+                let problem = format!("offset={text}: patches of {side} x {side} pixels have no place between others");
+                return Err(setting.refuse(problem));
+            }
+            _ => setting.whole("offset", side - 1)?,
+        };
+        let (places, [rows, columns]) = patches(&grid, width, offset);
+        Ok(boxed(Patches { places, plane: height * width, change }, Sites::Grid { rows, columns }, draws))
     };
     match setting.kind.name {
         "patch-noise" => on_patches(Change::Noise(deviations(setting.positive("variance")?))),
@@ -70,6 +78,16 @@ pub fn touching(setting: &Setting, material: &Material) -> MeasureResult<Touchin
     }
 }
 
+/// Where the values of each patch lie that is in the image when all are moved down and to the right; and rows and columns of them.
+fn patches(grid: &PatchGrid, width: usize, offset: usize) -> (Vec<Vec<usize>>, [usize; 2]) {
+    let (all_rows, all_columns) = grid.shape();
+    let fewer = usize::from(offset > 0);
+    let (rows, columns) = (all_rows - fewer, all_columns - fewer);
+    let in_image = |patch: &usize| patch / all_columns < rows && patch % all_columns < columns;
+    let places = |patch| grid.places(patch).map(|at| at + offset * (width + 1)).collect();
+    ((0..grid.count()).filter(in_image).map(places).collect(), [rows, columns])
+}
+
 /// The frost pictures of a data folder.
 fn frost_pictures(data: Option<&Path>) -> Option<FrostPictures> {
     FrostPictures::read(&data?.join("corruptions")).ok()
@@ -96,12 +114,6 @@ struct Patches {
     /// Values of a channel.
     plane: usize,
     change: Change,
-}
-
-impl Patches {
-    fn new(grid: &PatchGrid, plane: usize, change: Change) -> Self {
-        Self { places: (0..grid.count()).map(|patch| grid.places(patch).collect()).collect(), plane, change }
-    }
 }
 
 impl Touch for Patches {
@@ -221,9 +233,18 @@ mod tests {
     }
 
     #[test]
+    fn moved_patches_that_leave_the_image_are_left_out() {
+        let grid = PatchGrid::new([2, 4, 6], 2).unwrap();
+        let (places, shape) = patches(&grid, 6, 1);
+        assert_eq!(shape, [1, 2]);
+        assert_eq!(places, [[7, 8, 13, 14, 31, 32, 37, 38], [9, 10, 15, 16, 33, 34, 39, 40]]);
+    }
+
+    #[test]
     fn noise_is_of_the_channels_deviation_and_stays_in_its_patch() {
         let grid = PatchGrid::new([3, 40, 40], 20).unwrap();
-        let nudge = Patches::new(&grid, 1600, Change::Noise(vec![1.0, 0.0, 2.0]));
+        let (places, _) = patches(&grid, 40, 0);
+        let nudge = Patches { places, plane: 1600, change: Change::Noise(vec![1.0, 0.0, 2.0]) };
         let input = Input::Image(Image { shape: [3, 40, 40], values: vec![0.5; 4800] });
         let Input::Image(touched) = nudge.apply(&input, 3, &mut Stream::new(0, "test", 0)) else { panic!() };
         let square = |channel: usize| {

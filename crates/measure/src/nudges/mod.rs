@@ -73,6 +73,11 @@ const DRAWS: Parameter = Parameter { name: "draws", default: "1", meaning: "time
 const MANY: Parameter = Parameter { name: "draws", default: "10", meaning: "random directions" };
 const SIZE: Parameter =
     Parameter { name: "size", default: "", meaning: "side of a patch in pixels; without it, about 8 x 8 patches" };
+const OFFSET: Parameter = Parameter {
+    name: "offset",
+    default: "",
+    meaning: "pixels by which patches lie further down and to the right; those that leave the image are left out",
+};
 const EPSILON: Parameter = Parameter {
     name: "epsilon",
     default: "0.03137",
@@ -90,6 +95,7 @@ pub static NUDGES: [NudgeKind; 18] = [
         sites: "patches, row by row",
         parameters: &[
             SIZE,
+            OFFSET,
             Parameter {
                 name: "variance",
                 default: "1",
@@ -104,7 +110,7 @@ pub static NUDGES: [NudgeKind; 18] = [
         touches: &[InputKind::Images],
         needs: Needs::Answers,
         sites: "patches, row by row",
-        parameters: &[SIZE, DRAWS],
+        parameters: &[SIZE, OFFSET, DRAWS],
         meaning: "Replaces one patch by uniformly random pixels.",
     },
     NudgeKind {

@@ -102,6 +102,9 @@ impl NudgeRequest {
     }
 }
 
+/// Parameters that came when answers had been stored: without them a nudge is named as before, and does the same.
+const LATER: [&str; 2] = ["offset", "pixels"];
+
 impl Setting {
     /// As it would be written: `patch-noise:size=4,variance=1`, with what the user gave.
     pub fn text(&self) -> String {
@@ -113,22 +116,17 @@ impl Setting {
         }
     }
 
-    /// All that decides what it does, defaults included.
+    /// All that decides what it does, defaults included: what noise and stored answers are named by.
     pub fn identity(&self) -> String {
-        let all: Vec<String> = self.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let counts = |(name, value): &&(&str, String)| !(LATER.contains(name) && value.is_empty());
+        let all: Vec<String> =
+            self.values.iter().filter(counts).map(|(name, value)| format!("{name}={value}")).collect();
         format!("{}:{}", self.kind.name, all.join(","))
     }
 
     /// The value of a parameter as it was given; empty where it is to be found out.
     pub fn value(&self, name: &str) -> &str {
         self.values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
-    }
-
-    /// States what was found out from the inputs, as a patch's size.
-    pub fn state(&mut self, name: &'static str, found: usize) {
-        if let Some((_, value)) = self.values.iter_mut().find(|(known, value)| *known == name && value.is_empty()) {
-            *value = found.to_string();
-        }
     }
 
     /// A parameter that is a number more than 0.
@@ -173,7 +171,7 @@ impl Setting {
         for (name, value) in self.values.iter().filter(|(_, value)| !value.is_empty()) {
             match *name {
                 "variance" | "scale" | "rho" | "epsilon" => _ = self.positive(name)?,
-                "size" | "steps" | "vocabulary" | "inputs" => _ = self.whole(name, 1 << 24)?,
+                "size" | "offset" | "pixels" | "steps" | "vocabulary" | "inputs" => _ = self.whole(name, 1 << 24)?,
                 "severity" => _ = self.whole(name, 5)?,
                 "draws" => _ = self.draws()?,
                 "norm" if !["linf", "l2"].contains(&value.as_str()) => {
@@ -203,6 +201,15 @@ mod tests {
         assert_eq!(texts("patch-noise:size=4,variance=0.1,1,5"), curve);
         assert_eq!(texts("corruption:fog:1,2"), ["corruption:name=fog,severity=1", "corruption:name=fog,severity=2"]);
         assert_eq!(texts("corruption").len(), 19);
+    }
+
+    #[test]
+    fn what_names_noise_stays_as_it_was() {
+        let identity = |written: &str| NudgeRequest::parse(written).unwrap().settings()[0].identity();
+        assert_eq!(identity("pixel-noise"), "pixel-noise:variance=0.1,draws=1");
+        assert_eq!(identity("patch-noise"), "patch-noise:size=,variance=1,draws=1");
+        assert_eq!(identity("patch-replace:size=4"), "patch-replace:size=4,draws=1");
+        assert_eq!(identity("pixel-noise:pixels=16"), "pixel-noise:variance=0.1,pixels=16,draws=1");
     }
 
     #[test]
