@@ -1,22 +1,32 @@
-"""How often answers change when noise lies on a patch of the grid, and on one that is moved by half a patch, over the same pixels:
+"""How often answers change when noise lies on a patch of the grid, and on one that is moved by so many pixels, over the same part of the images:
 
     python3 results/vasudeva/as-released/moved.py
 
-Moved patches leave out two pixels at each side. Of the patches of the grid that are cut there, a half or a quarter counts.
+Moved patches leave out some pixels at each side. Patches of the grid that are cut there count by the part that is left.
 """
 import csv
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
 
-for folder in ("small-networks", "checkpoints"):
+
+def part_left(at, last, offset, size):
+    """Of a row (or column) of patches."""
+    return {0: (size - offset) / size, last: offset / size}.get(at, 1.0)
+
+
+for folder in ("small-networks", "checkpoints", "mnist"):
     cells = list(csv.DictReader((HERE / folder / "map.csv").open()))
     last = max(int(cell["x"]) for cell in cells)
-    half = lambda at: 0.5 if at in (0, last) else 1.0
     for row in csv.DictReader((HERE / folder / "moved.csv").open()):
-        if row["response"] != "label":
+        if row["response"] != "label" or not row["nudge.offset"]:
             continue
-        own = [(half(int(cell["x"])) * half(int(cell["y"])), float(cell["value"])) for cell in cells if cell["panel"] == row["model"]]
-        grid = sum(weight * value for weight, value in own) / sum(weight for weight, _ in own)
-        moved, low, high = (float(row[column]) for column in ("value", "ci95_low", "ci95_high"))
-        print(f"{row['model']:12} on the grid {grid:.3f}, moved {moved:.3f} [{low:.3f}, {high:.3f}], ratio {moved / grid:.2f}")
+        offset, size = int(row["nudge.offset"]), int(row["nudge.size"])
+        weight, changes = 0.0, 0.0
+        for cell in cells:
+            if cell["panel"] in (row["model"], ""):
+                # Rows are counted from below in the map.
+                own = part_left(int(cell["x"]), last, offset, size) * part_left(last - int(cell["y"]), last, offset, size)
+                weight, changes = weight + own, changes + own * float(cell["value"])
+        grid, moved = changes / weight, float(row["value"])
+        print(f"{row['model']:12} by {offset}: on the grid {grid:.3f}, moved {moved:.3f} [{float(row['ci95_low']):.3f}, {float(row['ci95_high']):.3f}], ratio {moved / grid:.2f}")
